@@ -1,0 +1,179 @@
+"""SQL types, register types and the rules that tie them to Arrow.
+
+A **SQL type** is what a user sees.  A **register type** is how one value lies in a tile's registers while a program
+runs.  They differ on purpose: `emit` picks the narrowest register that holds a proven range (an INTEGER that is known to
+be 0..200 travels as u8).  TEXT travels as u32 dictionary codes, BOOLEAN as mask bytes 0/1, DECIMAL as a scaled integer.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+
+class RegisterType(enum.Enum):
+    """How a value lies in a register: (suffix in opcode names, C++ name, NumPy dtype, bytes)."""
+
+    MASK = ("mask", "Mask", np.uint8, 1)
+    U8 = ("u8", "uint8", np.uint8, 1)
+    U16 = ("u16", "uint16", np.uint16, 2)
+    U32 = ("u32", "uint32", np.uint32, 4)
+    I32 = ("i32", "int32", np.int32, 4)
+    I64 = ("i64", "int64", np.int64, 8)
+    I128 = ("i128", "int128", np.object_, 16)
+    F32 = ("f32", "float32", np.float32, 4)
+    F64 = ("f64", "float64", np.float64, 8)
+
+    def __init__(self, suffix: str, cpp: str, dtype: type, width: int) -> None:
+        self.suffix = suffix
+        self.cpp = cpp
+        self.dtype = np.dtype(dtype)
+        self.width = width
+
+    @property
+    def is_integer(self) -> bool:
+        return self not in (RegisterType.MASK, RegisterType.F32, RegisterType.F64)
+
+    @property
+    def is_float(self) -> bool:
+        return self in (RegisterType.F32, RegisterType.F64)
+
+
+INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
+
+
+@dataclass(frozen=True, slots=False)
+class SqlType:
+    """One SQL type.  `precision` and `scale` are set for DECIMAL only.
+
+    kind  BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIMESTAMP VARCHAR INTERVAL NULL
+          (NULL is the type of a bare NULL literal before it meets another type)
+    """
+
+    kind: str
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        """The name DuckDB prints: REAL is FLOAT there, a bare NULL is "NULL"."""
+        if self.kind == "DECIMAL":
+            return f"DECIMAL({self.precision},{self.scale})"
+        return {"REAL": "FLOAT", "NULL": '"NULL"'}.get(self.kind, self.kind)
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in INTEGER_BITS
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind in ("REAL", "DOUBLE")
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.is_integer or self.is_float or self.kind == "DECIMAL"
+
+    @property
+    def is_temporal(self) -> bool:
+        return self.kind in ("DATE", "TIMESTAMP")
+
+    @property
+    def is_text(self) -> bool:
+        return self.kind == "VARCHAR"
+
+    @property
+    def is_exact(self) -> bool:
+        """True where a value is an integer times a constant: everything but floats, text and intervals."""
+        return self.is_integer or self.is_temporal or self.kind in ("DECIMAL", "BOOLEAN")
+
+    @cached_property
+    def bounds(self) -> tuple[int, int]:
+        """Inclusive (low, high) of the integer behind an exact type, in units of the stored integer.
+
+        DATE in days and TIMESTAMP in microseconds since 1970-01-01; DECIMAL scaled by 10**scale.
+        """
+        if self.is_integer:
+            half = 1 << (INTEGER_BITS[self.kind] - 1)
+            return -half, half - 1
+        if self.kind == "DECIMAL":
+            return -(10**self.precision) + 1, 10**self.precision - 1
+        if self.kind == "BOOLEAN":
+            return 0, 1
+        if self.kind == "DATE":
+            return -(1 << 31) + 1, (1 << 31) - 1
+        if self.kind == "TIMESTAMP":
+            return -(1 << 63) + 1, (1 << 63) - 1
+        raise AssertionError(f"bounds of a type without them: {self}")
+
+    @cached_property
+    def register(self) -> RegisterType:
+        """The widest register this type ever needs; `emit` may prove a narrower one."""
+        return {
+            "BOOLEAN": RegisterType.MASK,
+            "TINYINT": RegisterType.I32,
+            "SMALLINT": RegisterType.I32,
+            "INTEGER": RegisterType.I32,
+            "BIGINT": RegisterType.I64,
+            "HUGEINT": RegisterType.I128,
+            "DECIMAL": RegisterType.I64 if self.precision <= 18 else RegisterType.I128,
+            "REAL": RegisterType.F32,
+            "DOUBLE": RegisterType.F64,
+            "DATE": RegisterType.I32,
+            "TIMESTAMP": RegisterType.I64,
+            "VARCHAR": RegisterType.U32,
+            "NULL": RegisterType.I32,
+        }[self.kind]
+
+    @cached_property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of a result column; HUGEINT is decimal128(38, 0), as DuckDB exports it."""
+        if self.kind == "DECIMAL":
+            return pa.decimal128(self.precision, self.scale)
+        return {
+            "BOOLEAN": pa.bool_(),
+            "TINYINT": pa.int8(),
+            "SMALLINT": pa.int16(),
+            "INTEGER": pa.int32(),
+            "BIGINT": pa.int64(),
+            "HUGEINT": pa.decimal128(38, 0),
+            "REAL": pa.float32(),
+            "DOUBLE": pa.float64(),
+            "DATE": pa.date32(),
+            "TIMESTAMP": pa.timestamp("us"),
+            "VARCHAR": pa.string(),
+            "INTERVAL": pa.month_day_nano_interval(),
+            "NULL": pa.int32(),
+        }[self.kind]
+
+
+BOOLEAN = SqlType("BOOLEAN")
+TINYINT = SqlType("TINYINT")
+SMALLINT = SqlType("SMALLINT")
+INTEGER = SqlType("INTEGER")
+BIGINT = SqlType("BIGINT")
+HUGEINT = SqlType("HUGEINT")
+REAL = SqlType("REAL")
+DOUBLE = SqlType("DOUBLE")
+DATE = SqlType("DATE")
+TIMESTAMP = SqlType("TIMESTAMP")
+VARCHAR = SqlType("VARCHAR")
+INTERVAL = SqlType("INTERVAL")
+NULL = SqlType("NULL")
+
+
+def decimal(precision: int, scale: int) -> SqlType:
+    """DECIMAL(precision, scale); precision 1..38, 0 <= scale <= precision."""
+    assert 1 <= precision <= 38 and 0 <= scale <= precision, "DECIMAL out of range"
+    return SqlType("DECIMAL", precision, scale)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An INTERVAL value: months, days and microseconds, never normalised into each other (as DuckDB and PostgreSQL)."""
+
+    months: int = 0
+    days: int = 0
+    microseconds: int = 0
