@@ -1,0 +1,141 @@
+"""The registry of scalar SQL functions: one entry a function, one place to edit.
+
+Three kinds of entry, by how a function is evaluated:
+
+* `@scalar`  over numbers, dates and booleans: a C++ expression and a NumPy body, generated into an opcode like the
+  operators (`gpudb/opcodes`), so that it runs once per row inside the tile.
+* `@text`    over text: runs once per *distinct* value on the host (Arrow compute), and becomes a lookup table.
+* `macro`    SQL in terms of other functions; the binder expands it.
+
+Signatures are written in SQL types: "DOUBLE -> DOUBLE; DATE, BIGINT -> DATE".  The last argument type may end in "..." for
+any number of further arguments.  The docstring's `>>> sql("SELECT ...")` example is run as a test.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpudb.types import SqlType
+
+KINDS = frozenset(
+    "BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT REAL DOUBLE DATE TIMESTAMP VARCHAR INTERVAL".split()
+)
+
+
+@dataclass(frozen=True)
+class Overload:
+    """One signature of a function.
+
+    arguments  SQL type kinds; variadic repeats the last one
+    result     SQL type of the value
+    cpp        C++ expression over the parameter names (scalar)
+    domain     (C++ condition, NumPy condition, message): where it is false and the row counts, the statement fails
+    null_when  (C++ condition, NumPy condition): where true the value is NULL
+    body       NumPy (scalar) or Arrow (text) implementation; its meaning, and the test oracle
+    """
+
+    name: str
+    kind: str
+    arguments: tuple[str, ...]
+    result: SqlType
+    variadic: bool = False
+    cpp: str = ""
+    body: Callable[..., Any] = field(default=lambda *_: None, compare=False)
+    domain: tuple[str, Callable[..., Any], str] | None = field(default=None, compare=False)
+    null_when: tuple[str, Callable[..., Any]] | None = field(default=None, compare=False)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The body's parameter names, which the C++ expression uses too."""
+        return tuple(inspect.signature(self.body).parameters)
+
+
+@dataclass
+class Function:
+    """All overloads of one SQL name."""
+
+    name: str
+    aliases: tuple[str, ...]
+    overloads: list[Overload]
+    doc: str
+    macro: str | None = None
+    parameters: tuple[str, ...] = ()
+
+
+FUNCTIONS: dict[str, Function] = {}
+
+
+def _register(function: Function) -> None:
+    for name in (function.name, *function.aliases):
+        assert name not in FUNCTIONS, f"function defined twice: {name}"
+        FUNCTIONS[name] = function
+
+
+def parse_type(text: str) -> SqlType:
+    """'DOUBLE' or 'DECIMAL(18,2)' as a SqlType."""
+    match = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", text)
+    if match:
+        return SqlType("DECIMAL", int(match[1]), int(match[2]))
+    assert text in KINDS, f"unknown type in a signature: {text}"
+    return SqlType(text)
+
+
+def _overloads(name: str, kind: str, signature: str, **rest: Any) -> list[Overload]:
+    found = []
+    for one in signature.split(";"):
+        left, right = one.split("->")
+        arguments = tuple(part.strip() for part in left.split(",") if part.strip())
+        variadic = bool(arguments) and arguments[-1].endswith("...")
+        arguments = tuple(argument.removesuffix("...") for argument in arguments)
+        found.append(Overload(name, kind, arguments, parse_type(right.strip()), variadic, **rest))
+    return found
+
+
+def scalar(
+    signature: str,
+    *,
+    cpp: str,
+    aliases: tuple[str, ...] = (),
+    domain: tuple[str, Callable[..., Any], str] | None = None,
+    null_when: tuple[str, Callable[..., Any]] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function over numbers, dates and booleans; the body gets and gives NumPy arrays.
+
+    NULL in any argument gives NULL; `domain` and `null_when` say where it fails or is NULL otherwise.  The C++ expression
+    sees each argument in the register type of its SQL type (`SqlType.register`) under the body's parameter name.
+    """
+
+    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        name = body.__name__.rstrip("_")
+        overloads = _overloads(name, "scalar", signature, cpp=cpp, body=body, domain=domain, null_when=null_when)
+        _register(Function(name, aliases, overloads, inspect.getdoc(body) or ""))
+        return body
+
+    return register
+
+
+def text(signature: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function with text among its arguments or as its value; run once per distinct value, on the host.
+
+    The body gets, per argument, either a pa.Array without NULLs (one entry per distinct value or tuple) or, for a
+    constant, a Python value; at least one is an array.  It returns a pa.Array of the result's Arrow type, in which a
+    null means NULL.  It raises `ConversionError` or `OutOfRangeError` naming the offending value; so a body that can fail
+    is only reached with values that occur in alive rows.
+    """
+
+    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        name = body.__name__.rstrip("_")
+        _register(Function(name, aliases, _overloads(name, "text", signature, body=body), inspect.getdoc(body) or ""))
+        return body
+
+    return register
+
+
+def macro(name: str, parameters: str, sql: str, doc: str, aliases: tuple[str, ...] = ()) -> None:
+    """Register a function that is SQL in terms of others: macro("ifnull", "x, y", "coalesce(x, y)", "...")."""
+    names = tuple(part.strip() for part in parameters.split(",") if part.strip())
+    _register(Function(name, aliases, [], doc, macro=sql, parameters=names))

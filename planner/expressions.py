@@ -1,0 +1,194 @@
+"""Bound expressions: names resolved, types known, implicit casts written out.
+
+Every node is a frozen dataclass with a `type` (the SQL type of its value) and a `span` (where it stands in the
+statement, for errors).  Nothing here touches data.  The binder makes these trees, rules rewrite them, `emit` lowers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from gpudb.functions.registry import Overload
+from gpudb.types import BOOLEAN, SqlType
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Base: `type` is the SQL type of the value; `span` never takes part in equality."""
+
+    type: SqlType
+    span: Span | None = field(default=None, compare=False, kw_only=True)
+
+    def children(self) -> Iterator[Expression]:
+        """Direct sub-expressions, in evaluation order."""
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, Expression):
+                yield value
+            elif isinstance(value, tuple):
+                for element in value:
+                    if isinstance(element, Expression):
+                        yield element
+
+    def walk(self) -> Iterator[Expression]:
+        """This node and everything under it, parents first."""
+        yield self
+        for child in self.children():
+            yield from child.walk()
+
+    def transform(self, function: Callable[[Expression], Expression]) -> Expression:
+        """Rebuild bottom-up; returns the same object where `function` changes nothing."""
+        changes: dict[str, Any] = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, Expression):
+                new = value.transform(function)
+                if new is not value:
+                    changes[item.name] = new
+            elif isinstance(value, tuple) and any(isinstance(element, Expression) for element in value):
+                rebuilt = tuple(e.transform(function) if isinstance(e, Expression) else e for e in value)
+                if any(a is not b for a, b in zip(rebuilt, value, strict=True)):
+                    changes[item.name] = rebuilt
+        return function(replace(self, **changes) if changes else self)
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """A constant.  value: None, bool, int (also scaled DECIMAL, days, microseconds), float, str, or Interval.
+
+    slot  which literal token or parameter of the statement it came from: then the value is a parameter of the plan
+          and may differ when the plan is used again.  None: the value is part of the plan.
+    """
+
+    value: Any = None
+    slot: int | None = None
+
+
+@dataclass(frozen=True)
+class Column(Expression):
+    """Column number `index` of the input node's output."""
+
+    index: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """A scalar function or operator of the registry; arguments already have the overload's types.
+
+    name  the registry's canonical name: operators are add subtract multiply divide integer_divide modulo negate
+          bit_and bit_or bit_xor bit_not shift_left shift_right power concat like ilike regexp_matches ...
+    """
+
+    name: str
+    arguments: tuple[Expression, ...]
+    overload: Overload | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Comparison(Expression):
+    """left operator right, both of one type.  operator: = <> < <= > >= ; with NULLs: `is_distinct`, `is_not_distinct`."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class And(Expression):
+    """Three-valued AND of two or more BOOLEANs."""
+
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Or(Expression):
+    """Three-valued OR of two or more BOOLEANs."""
+
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Not(Expression):
+    """Three-valued NOT."""
+
+    argument: Expression
+
+
+@dataclass(frozen=True)
+class IsNull(Expression):
+    """argument IS NULL; never NULL itself.  IS NOT NULL is Not(IsNull(x))."""
+
+    argument: Expression
+
+
+@dataclass(frozen=True)
+class InList(Expression):
+    """argument IN (items), all of one type, items being Literals (anything else is bound as an Or of comparisons).
+
+    A NULL among the items makes a miss NULL.  NOT IN is Not(InList(...)).
+    """
+
+    argument: Expression
+    items: tuple[Literal, ...]
+
+
+@dataclass(frozen=True)
+class Case(Expression):
+    """CASE WHEN conditions[i] THEN results[i] ... ELSE otherwise END; all results have `type`.
+
+    COALESCE, NULLIF, IFNULL, GREATEST and LEAST keep nodes or calls of their own where they are cheaper.
+    """
+
+    conditions: tuple[Expression, ...]
+    results: tuple[Expression, ...]
+    otherwise: Expression
+
+
+@dataclass(frozen=True)
+class Coalesce(Expression):
+    """The first argument that is not NULL."""
+
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Cast(Expression):
+    """CAST(argument AS type); `try_` gives NULL where CAST raises."""
+
+    argument: Expression
+    try_: bool = False
+
+
+@dataclass(frozen=True)
+class AggregateCall(Expression):
+    """One aggregate of an Aggregate node; its arguments are over the node's input.
+
+    name  count_star count sum avg min max stddev_samp stddev_pop var_samp var_pop corr bool_and bool_or any_value
+          arg_min arg_max (first binds to any_value's lowest-row cousin `first`, which takes NULLs too)
+    """
+
+    name: str
+    arguments: tuple[Expression, ...]
+    distinct: bool = False
+    filter: Expression | None = None
+
+
+def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
+    """The terms of a conjunction, flattened; () for None."""
+    if condition is None:
+        return ()
+    if isinstance(condition, And):
+        return tuple(term for argument in condition.arguments for term in conjuncts(argument))
+    return (condition,)
+
+
+def conjunction(terms: tuple[Expression, ...]) -> Expression | None:
+    """AND of the terms; None for no term."""
+    if not terms:
+        return None
+    return terms[0] if len(terms) == 1 else And(BOOLEAN, terms)

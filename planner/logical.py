@@ -1,0 +1,115 @@
+"""Logical plan nodes: what a query means, before any choice of how.
+
+Every node is a frozen dataclass with `columns`, its output: a tuple of (name, SqlType).  Expressions over a node's input
+name its columns by number (`expressions.Column.index`).  Nodes print stably, so that golden EXPLAINs can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+from gpudb.planner.expressions import AggregateCall, Expression, Literal
+from gpudb.types import SqlType
+
+OutputColumn = tuple[str, SqlType]
+
+
+@dataclass(frozen=True)
+class Node:
+    """Base: `columns` is the output, in order."""
+
+    columns: tuple[OutputColumn, ...]
+
+    def inputs(self) -> Iterator[Node]:
+        """The nodes below, left to right."""
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, Node):
+                yield value
+            elif isinstance(value, tuple):
+                for element in value:
+                    if isinstance(element, Node):
+                        yield element
+
+
+@dataclass(frozen=True)
+class Scan(Node):
+    """Rows of a table in table order.
+
+    table    the catalog's key of the table (lower-case name)
+    ordinals which columns of the table are read, in output order
+    predicate  rows for which it is TRUE survive; over the scan's own output columns
+    """
+
+    table: str
+    ordinals: tuple[int, ...]
+    predicate: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Values(Node):
+    """Literal rows: VALUES, and SELECT without FROM (one row, no columns)."""
+
+    rows: tuple[tuple[Expression, ...], ...]
+
+
+@dataclass(frozen=True)
+class Filter(Node):
+    """Rows of `input` for which `predicate` is TRUE."""
+
+    input: Node
+    predicate: Expression
+
+
+@dataclass(frozen=True)
+class Project(Node):
+    """One expression per output column."""
+
+    input: Node
+    expressions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Aggregate(Node):
+    """GROUP BY `keys` (none: one row over everything); output is keys, then aggregates.
+
+    Groups come in order of their first row.  DISTINCT is an Aggregate with keys and no aggregates.
+    """
+
+    input: Node
+    keys: tuple[Expression, ...]
+    aggregates: tuple[AggregateCall, ...]
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """One ORDER BY term over the input's columns."""
+
+    expression: Expression
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Sort(Node):
+    """Stable sort: ties keep input order."""
+
+    input: Node
+    keys: tuple[SortKey, ...]
+
+
+@dataclass(frozen=True)
+class Limit(Node):
+    """Rows offset .. offset + count of the input; either may be None.  Literals, so that parameters work."""
+
+    input: Node
+    count: Literal | None
+    offset: Literal | None
+
+
+@dataclass(frozen=True)
+class UnionAll(Node):
+    """Rows of each input in turn; inputs have equal column types."""
+
+    branches: tuple[Node, ...]
