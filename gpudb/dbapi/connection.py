@@ -1,0 +1,198 @@
+"""Connections: one session each, on a database that the connections of a process share."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from gpudb import errors
+from gpudb.dbapi.cursor import Cursor
+from gpudb.dbapi.insert_all import Parameters
+from gpudb.session import Database, Session
+
+
+class OpenDatabases:
+    """The databases this process has open, by real path, with the number of their connections.
+
+    A process may open a directory for writing once only (it holds a lock), so its connections share one Database; this
+    is why the registry is global to the process.  Each `:memory:` is a database of its own.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[str, tuple[Database, bool, int]] = {}
+
+    def acquire(self, path: str, read_only: bool) -> Database:
+        """The database at `path`, opened if this is its first connection."""
+        if path == ":memory:":
+            return Database(path, read_only)
+        key = os.path.realpath(path)
+        with self._lock:
+            if key not in self._open:
+                self._open[key] = (Database(path, read_only), read_only, 0)
+            database, opened_read_only, connections = self._open[key]
+            if opened_read_only != read_only:
+                raise errors.OperationalError(
+                    "this process has the database open with another value of read_only: " + path,
+                    hint=f"connect with read_only={opened_read_only}, or close the other connections first",
+                )
+            self._open[key] = (database, opened_read_only, connections + 1)
+            return database
+
+    def release(self, database: Database) -> None:
+        """One connection less; the last one closes the database."""
+        with self._lock:
+            for key, (other, read_only, connections) in self._open.items():
+                if other is database:
+                    if connections > 1:
+                        self._open[key] = (database, read_only, connections - 1)
+                        return
+                    del self._open[key]
+                    break
+            database.close()
+
+
+_open_databases = OpenDatabases()
+
+
+def connect(
+    path: str | os.PathLike[str] = ":memory:",
+    read_only: bool = False,
+    config: Mapping[str, Any] | None = None,
+) -> Connection:
+    """Open a database directory, made if it is not there, or a new database in memory.
+
+    config  settings applied before the first statement, such as {"device": "cpu", "threads": 2}
+
+    Raises LockedError when another process writes the directory, ReadOnlyError, FormatError, CorruptDataError.
+    """
+    return Connection(path, read_only, config)
+
+
+def _release(session: Session, database: Database) -> None:
+    """What closing a connection does, once: explicitly, or when the connection is collected."""
+    try:
+        session.close()
+    finally:
+        _open_databases.release(database)
+
+
+class Connection:
+    """One session on a database.  May be shared by threads, one cursor each.
+
+    session     the session below: settings, catalog, progress
+    autocommit  always True
+    """
+
+    Warning = errors.Warning
+    Error = errors.Error
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    DataError = errors.DataError
+    OperationalError = errors.OperationalError
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = ":memory:",
+        read_only: bool = False,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        path = os.fspath(path)
+        if "://" in path:
+            raise errors.NotSupportedError(
+                "gpudb opens directories and ':memory:', not addresses: " + path,
+                hint="to use the network, start a server with gpudb and connect with an Arrow Flight SQL client",
+            )
+        database = _open_databases.acquire(path, read_only)
+        self._session = Session(database)
+        self._lock = threading.RLock()  # held during each call into the session, never between two of them
+        self._finalizer = weakref.finalize(self, _release, self._session, database)
+        try:
+            for name, value in (config or {}).items():
+                self._session.execute(_set_statement(name, value))
+        except BaseException:
+            self._finalizer()
+            raise
+
+    @property
+    def session(self) -> Session:
+        self._check_open()
+        return self._session
+
+    @property
+    def autocommit(self) -> bool:
+        return True
+
+    @property
+    def closed(self) -> bool:
+        return not self._finalizer.alive
+
+    def cursor(self) -> Cursor:
+        """A new cursor; cursors of one connection see each other's changes at once."""
+        self._check_open()
+        return Cursor(self)
+
+    def execute(self, sql: str, parameters: Parameters | None = None) -> Cursor:
+        """A new cursor that has run `sql`."""
+        return self.cursor().execute(sql, parameters)
+
+    def executemany(self, sql: str, seq_of_parameters: Iterable[Parameters]) -> Cursor:
+        """A new cursor that has run `sql` once for each set of parameters."""
+        return self.cursor().executemany(sql, seq_of_parameters)
+
+    def register(self, name: str, data: Any) -> None:
+        """Let SQL read a pyarrow Table or RecordBatchReader, a pandas or a Polars frame under `name`."""
+        with self._lock:
+            self.session.register(name, data)
+
+    def unregister(self, name: str) -> None:
+        """Forget a registered name."""
+        with self._lock:
+            self.session.unregister(name)
+
+    def cancel(self) -> None:
+        """Stop the running statement, from any thread: it raises QueryCancelled where it runs."""
+        self.session.cancel()
+
+    def commit(self) -> None:
+        """Does nothing: every statement was committed as it ended."""
+        self._check_open()
+
+    def rollback(self) -> None:
+        """Does nothing: a statement that failed left no trace, and one that ended is committed."""
+        self._check_open()
+
+    def close(self) -> None:
+        """Close the session and its cursors.  Closing twice is an error, as PEP 249's test suite wants it."""
+        self._check_open()
+        self._finalizer()
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._finalizer()  # does nothing after close()
+
+    def _check_open(self) -> None:
+        if not self._finalizer.alive:
+            raise errors.InterfaceError("the connection is closed")
+
+
+def _set_statement(name: str, value: Any) -> str:
+    """SET for one entry of `config`."""
+    if not name.isidentifier():
+        raise errors.InterfaceError("not the name of a setting: " + repr(name))
+    if isinstance(value, bool | int | float):
+        return f"SET {name} = {str(value).lower()}"
+    return "SET {} = '{}'".format(name, str(value).replace("'", "''"))

@@ -1,0 +1,43 @@
+"""Arrow record batches as rows of Python objects."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from gpudb import errors
+from gpudb.types import SqlType
+
+
+def python_rows(batch: pa.RecordBatch, types: Sequence[SqlType]) -> list[tuple[Any, ...]]:
+    """The rows of a batch as tuples of Python values; NULL is None.
+
+    HUGEINT gives int, DECIMAL decimal.Decimal, DATE and TIMESTAMP datetime objects, INTERVAL timedelta with months of
+    30 days, as DuckDB does.  A date past year 9999 is a DataError.
+    """
+    columns = []
+    for position, sql_type in enumerate(types):
+        column = batch.column(position)
+        try:
+            if column.null_count == 0 and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+                columns.append(column.to_numpy(zero_copy_only=False).tolist())  # 10 times to_pylist's speed
+                continue
+            values = column.to_pylist()
+        except (ValueError, OverflowError) as error:
+            raise errors.DataError(
+                f"column {batch.schema.names[position]} holds a {sql_type} that Python's datetime cannot: {error}",
+                hint="fetch_arrow_table() reads it, or CAST it to VARCHAR",
+            ) from None
+        if sql_type.kind == "HUGEINT":
+            values = [None if value is None else int(value) for value in values]
+        elif sql_type.kind == "INTERVAL":
+            values = [None if value is None else _timedelta(value) for value in values]
+        columns.append(values)
+    return list(zip(*columns, strict=True))
+
+
+def _timedelta(value: pa.MonthDayNano) -> datetime.timedelta:
+    return datetime.timedelta(days=30 * value.months + value.days, microseconds=value.nanoseconds // 1000)

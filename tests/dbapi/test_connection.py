@@ -1,0 +1,131 @@
+"""Connections: opening, sharing, settings, closing, and what `import gpudb` costs."""
+
+import gc
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+import gpudb
+
+
+def test_connect_without_arguments_opens_a_database_of_its_own_in_memory():
+    with gpudb.connect() as one, gpudb.connect() as other:
+        one.execute("CREATE TABLE t (a INTEGER)")
+        with pytest.raises(gpudb.ProgrammingError):
+            other.execute("SELECT * FROM t")
+
+
+def test_connections_to_one_directory_see_the_same_tables(tmp_path):
+    path = tmp_path / "database"
+    with gpudb.connect(path) as one, gpudb.connect(str(path)) as other:
+        one.execute("CREATE TABLE t AS SELECT 42 AS a")
+        assert other.execute("SELECT a FROM t").fetchall() == [(42,)]
+
+
+def test_a_directory_can_be_reopened_after_its_last_connection_closed(tmp_path):
+    path = tmp_path / "database"
+    with gpudb.connect(path) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 42 AS a")
+    with gpudb.connect(path, read_only=True) as connection:
+        assert connection.execute("SELECT a FROM t").fetchall() == [(42,)]
+
+
+def test_a_directory_open_for_writing_cannot_be_opened_read_only_by_the_same_process(tmp_path):
+    path = tmp_path / "database"
+    with (
+        gpudb.connect(path),
+        pytest.raises(gpudb.OperationalError, match="read_only"),
+        gpudb.connect(path, read_only=True),
+    ):
+        pass
+
+
+def test_a_forgotten_connection_releases_its_database(tmp_path):
+    path = tmp_path / "database"
+    connection = gpudb.connect(path)
+    connection.execute("CREATE TABLE t AS SELECT 42 AS a")
+    del connection
+    gc.collect()
+    with gpudb.connect(path, read_only=True) as reader:  # an open writer would refuse this
+        assert reader.execute("SELECT a FROM t").fetchall() == [(42,)]
+
+
+def test_the_context_manager_closes_the_connection_and_accepts_one_closed_inside():
+    with gpudb.connect() as connection:
+        cursor = connection.execute("SELECT 1")
+    assert connection.closed
+    with pytest.raises(gpudb.InterfaceError, match="closed"):
+        cursor.fetchone()
+    with gpudb.connect() as connection:
+        connection.close()
+
+
+def test_commit_and_rollback_change_nothing_because_every_statement_is_committed():
+    with gpudb.connect() as connection:
+        assert connection.autocommit
+        connection.execute("CREATE TABLE t AS SELECT 1 AS a")
+        connection.rollback()
+        connection.commit()
+        assert connection.execute("SELECT a FROM t").fetchall() == [(1,)]
+
+
+def test_config_is_applied_before_the_first_statement():
+    with gpudb.connect(config={"device": "cpu", "threads": 1}) as connection:
+        assert connection.session.settings["device"] == "cpu"
+        assert int(connection.session.settings["threads"]) == 1
+
+
+def test_a_wrong_name_in_config_is_an_error_and_releases_the_database(tmp_path):
+    with pytest.raises(gpudb.Error):
+        gpudb.connect(tmp_path / "database", config={"no_such_setting": 1})
+    with pytest.raises(gpudb.InterfaceError, match="not the name of a setting"):
+        gpudb.connect(tmp_path / "database", config={"device = 'cpu'; SELECT": 1})
+    gpudb.connect(tmp_path / "database").close()
+
+
+def test_an_address_is_refused_by_name():
+    with pytest.raises(gpudb.NotSupportedError, match="grpc://localhost"):
+        gpudb.connect("grpc://localhost:1234")
+
+
+def test_a_registered_table_is_read_under_its_name_until_unregistered():
+    with gpudb.connect() as connection:
+        connection.register("numbers", pa.table({"a": [1, 2, 3]}))
+        assert connection.execute("SELECT sum(a) FROM numbers").fetchone() == (6,)
+        connection.unregister("numbers")
+        with pytest.raises(gpudb.ProgrammingError):
+            connection.execute("SELECT sum(a) FROM numbers")
+
+
+def test_pandas_and_polars_frames_can_be_registered():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    with gpudb.connect() as connection:
+        connection.register("from_pandas", pandas.DataFrame({"a": [1, 2, 3], "b": ["x", None, "z"]}))
+        connection.register("from_polars", polars.DataFrame({"a": [4, 5], "b": ["x", None]}))
+        assert connection.execute("SELECT sum(a), count(b) FROM from_pandas").fetchone() == (6, 2)
+        assert connection.execute("SELECT sum(a), count(b) FROM from_polars").fetchone() == (9, 1)
+
+
+def test_pep_249_names_are_on_the_module():
+    assert (gpudb.apilevel, gpudb.threadsafety, gpudb.paramstyle) == ("2.0", 2, "qmark")
+    for name in gpudb.__all__:
+        assert getattr(gpudb, name) is not None
+    with pytest.raises(AttributeError):
+        gpudb.no_such_name  # noqa: B018 - reading it is the test
+    assert issubclass(gpudb.ProgrammingError, gpudb.DatabaseError)
+
+
+def modules_after(statement: str) -> set[str]:
+    """Top-level modules loaded in a fresh interpreter by `statement`."""
+    program = f"{statement}\nimport sys; print(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
+    return set(
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    )
+
+
+def test_import_gpudb_loads_no_more_than_it_needs():
+    heavy = {"cupy", "numba", "pandas", "duckdb", "polars", "sqlglot", "prompt_toolkit", "pygments", "rich"}
+    assert not heavy & modules_after("import gpudb")
+    assert not heavy & modules_after("import gpudb; gpudb.connect().cursor(); gpudb.STRING, gpudb.Error")
