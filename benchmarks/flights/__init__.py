@@ -1,0 +1,1 @@
+"""HeavyDB's flights benchmark: Q1-Q17 over one wide table of flights."""

@@ -1,0 +1,90 @@
+"""What is measured: a query with its literals, and a workload of queries over one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+Literal = str | int | float
+
+
+@dataclass(frozen=True)
+class Query:
+    """One SELECT over one table, in DuckDB's dialect, with `{slots}` where a literal varies from repeat to repeat.
+
+    select, where, rest  the parts of the text; `rest` holds GROUP BY and ORDER BY
+    order_by             names of the result columns that ORDER BY fixes; empty: any order is right
+    limit                rows; kept apart, so that the answer without it can be asked for
+    literals             slot → its values; repeat 0 is the published one, repeat k takes value k, round and round
+    in_mean              False for a query that is reported but left out of the summary's means
+    """
+
+    name: str
+    select: str
+    where: str = ""
+    rest: str = ""
+    order_by: tuple[str, ...] = ()
+    limit: int | None = None
+    literals: Mapping[str, tuple[Literal, ...]] = field(default_factory=dict)
+    in_mean: bool = True
+
+    def values(self, repeat: int) -> dict[str, Literal]:
+        """The literals of one repeat: the same for every engine."""
+        return {slot: choices[repeat % len(choices)] for slot, choices in self.literals.items()}
+
+    def sql(self, table: str, repeat: int = 0, *, limited: bool = True) -> str:
+        """The statement of one repeat; `limited=False` leaves LIMIT out."""
+        parts = [f"SELECT {self.select} FROM {table}"]
+        if self.where:
+            parts.append(f"WHERE {self.where}")
+        if self.rest:
+            parts.append(self.rest)
+        if limited and self.limit is not None:
+            parts.append(f"LIMIT {self.limit}")
+        return self._filled(" ".join(parts), repeat)
+
+    def count_sql(self, table: str) -> str:
+        """Counts the rows that WHERE keeps at repeat 0: the numerator of the selectivity."""
+        where = f" WHERE {self.where}" if self.where else ""
+        return self._filled(f"SELECT count(*) FROM {table}{where}", 0)
+
+    def _filled(self, text: str, repeat: int) -> str:
+        escaped = {slot: str(value).replace("'", "''") for slot, value in self.values(repeat).items()}
+        return text.format(**escaped)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Queries over one table, which lies in one Parquet file.
+
+    name        as in the lines: "flights", "virginia/paper"
+    package     the folder's import name; `<package>.polars_queries.QUERIES` spells the queries for Polars
+    table       the table's name in the queries
+    path        Parquet file
+    rows        rows in it
+    queries     in the order they run
+    warmup      the unrelated query that each process answers before the first cold run
+    primary_key for SQLite, which stores such a column as the row id
+    """
+
+    name: str
+    package: str
+    table: str
+    path: str
+    rows: int
+    queries: tuple[Query, ...]
+    warmup: Query
+    primary_key: str | None = None
+
+    def query(self, name: str) -> Query:
+        """The query of that name.  Raises KeyError."""
+        if name == self.warmup.name:
+            return self.warmup
+        return {query.name: query for query in self.queries}[name]
+
+
+def shifted(first: str, step: timedelta, count: int = 8) -> tuple[str, ...]:
+    """`count` timestamps as text, `YYYY-MM-DD HH:MM:SS`, each `step` after the one before."""
+    start = datetime.fromisoformat(first)
+    return tuple(str(start + step * position) for position in range(count))
