@@ -44,10 +44,9 @@ class Query:
             parts.append(f"LIMIT {self.limit}")
         return self._filled(" ".join(parts), repeat)
 
-    def count_sql(self, table: str) -> str:
-        """Counts the rows that WHERE keeps at repeat 0: the numerator of the selectivity."""
-        where = f" WHERE {self.where}" if self.where else ""
-        return self._filled(f"SELECT count(*) FROM {table}{where}", 0)
+    def counting(self) -> Query:
+        """Counts the rows that WHERE keeps: the numerator of the selectivity."""
+        return Query(f"{self.name} count", "count(*)", self.where, literals=self.literals)
 
     def _filled(self, text: str, repeat: int) -> str:
         escaped = {slot: str(value).replace("'", "''") for slot, value in self.values(repeat).items()}

