@@ -29,6 +29,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from gpudb.version import __version__
+
 if TYPE_CHECKING:
     from gpudb.dbapi import (
         BINARY,
@@ -59,8 +61,6 @@ if TYPE_CHECKING:
         ProgrammingError,
         Warning,
     )
-
-__version__ = "0.1.0"
 
 apilevel = "2.0"
 threadsafety = 2  # threads may share a connection, each with a cursor of its own

@@ -4,8 +4,7 @@ A library is looked for in three places, in this order:
 
 1. in the package: a wheel carries one library a level, named by the digest of the source and flags it was built from,
    so that a library never runs against a source it was not made from;
-2. in the user's cache (`GPUDB_CACHE_DIR`, else `XDG_CACHE_HOME/gpudb`, else `~/.cache/gpudb`), keyed by source, flags,
-   level and compiler;
+2. in the user's cache (see `gpudb.kernels.cache`), keyed by source, flags, level and compiler;
 3. built now, for this machine's level only, and left in the cache.
 
 A *level* is a set of CPU instructions: x86-64-v2, v3 (AVX2) and v4 (AVX-512), the psABI's names, or armv8-a.  Every level
@@ -24,7 +23,6 @@ import os
 import platform
 import shlex
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
@@ -35,6 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpudb.errors import DeviceError
+from gpudb.kernels.cache import cache_folder, is_trusted
 
 logger = logging.getLogger("gpudb")
 
@@ -68,9 +67,9 @@ LEVEL_FLAGS: dict[str, tuple[str, ...]] = {
 }
 
 # What Linux calls the instruction sets of a level in /proc/cpuinfo (abm is lzcnt, pni is SSE3).
-_V2_CPU = frozenset("cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2".split())
-_V3_CPU = _V2_CPU | frozenset("avx avx2 bmi1 bmi2 f16c fma abm movbe".split())
-_V4_CPU = _V3_CPU | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split())
+_V2_CPU = frozenset({"cx16", "lahf_lm", "popcnt", "pni", "ssse3", "sse4_1", "sse4_2"})
+_V3_CPU = _V2_CPU | {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}
+_V4_CPU = _V3_CPU | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 _LEVEL_CPU = {"x86-64-v4": _V4_CPU, "x86-64-v3": _V3_CPU, "x86-64-v2": _V2_CPU}
 
 # Our own copy of the C++ runtime, with its symbols hidden: pyarrow and others bring theirs into the same process.
@@ -181,7 +180,7 @@ def host_library(source: str, level: str | None = None) -> Path:
         )
     path = cache_folder() / _cached_name(source, level, compiler)
     with _only_one_builder(path):
-        if not _is_trusted(path):  # another process may have built it while this one waited
+        if not is_trusted(path):  # another process may have built it while this one waited
             _build_into(path, source, level, compiler)
     return path
 
@@ -195,10 +194,10 @@ def built_library(source: str, level: str | None = None) -> Path | None:
     compiler = find_compiler()
     if compiler is not None:
         path = folder / _cached_name(source, level, compiler)
-        return path if _is_trusted(path) else None
+        return path if is_trusted(path) else None
     # A library is as right without its compiler as with it, whichever that was.
     others = sorted(folder.glob(f"{level}-{_source_digest(source, level)[:24]}-*.so"))
-    return next(filter(_is_trusted, others), None)
+    return next(filter(is_trusted, others), None)
 
 
 def packaged_library(source: str, level: str) -> Path | None:
@@ -229,9 +228,8 @@ def compile_library(
         runtime = () if compiler.is_zig or sys.platform != "linux" else _STATIC_RUNTIME
         # Some distributions ship no static libstdc++: then link to the shared one.
         for link in (runtime, ()) if runtime else ((),):
-            done = subprocess.run(
-                [*command, *link, "-o", str(built), str(text)], stdin=subprocess.DEVNULL, capture_output=True, text=True
-            )
+            arguments = [*command, *link, "-o", str(built), str(text)]
+            done = subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             if done.returncode == 0 or "stdc++" not in done.stderr:
                 break
         if done.returncode != 0:
@@ -258,37 +256,6 @@ def build_levels(source: str, folder: Path, compiler: Compiler) -> list[Path]:
 
     with ThreadPoolExecutor() as pool:
         return list(pool.map(build, levels()))
-
-
-def cache_folder() -> Path:
-    """The folder of built libraries, made if need be; a temporary one where the user's cannot be written or trusted."""
-    chosen = os.environ.get("GPUDB_CACHE_DIR")
-    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "gpudb"
-    try:
-        folder = base.expanduser().absolute() / "kernels"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if _is_trusted(folder) and os.access(folder, os.W_OK):
-            return folder
-        reason = "others can write it" if os.access(folder, os.W_OK) else "it cannot be written"
-    except (OSError, RuntimeError) as error:  # RuntimeError: no home folder
-        reason = str(error)
-    logger.info("kernel cache %s is not used: %s", base, reason)
-    return Path(_temporary_cache().name)
-
-
-@functools.cache
-def _temporary_cache() -> tempfile.TemporaryDirectory[str]:
-    """A private folder that lives as long as this process: its finalizer removes it at exit."""
-    return tempfile.TemporaryDirectory(prefix="gpudb-kernels-")
-
-
-def _is_trusted(path: Path) -> bool:
-    """Whether `path` exists, is ours or root's, and no one else may write it: a library is code that we are about to run."""
-    try:
-        status = path.stat()
-    except OSError:
-        return False
-    return status.st_uid in (0, os.geteuid()) and not status.st_mode & stat.S_IWOTH
 
 
 def _flags(level: str) -> tuple[str, ...]:
