@@ -43,7 +43,7 @@ class Cursor:
     """Runs statements, one at a time, and reads their rows.
 
     connection   the connection it came from
-    description  one (name, SqlType, None, None, precision, scale, None) a column; None when the statement returns nothing
+    description  one (name, SqlType, None, None, precision, scale, None) a column; None where nothing is returned
     rowcount     rows changed by INSERT, COPY and the like; -1 for a query, whose rows are streamed
     arraysize    rows that fetchmany() reads by default
     rownumber    rows fetched so far; None without a result
@@ -176,7 +176,7 @@ class Cursor:
     # Reading Arrow
 
     def fetch_arrow_table(self) -> pa.Table:
-        """All rows that are left, as Arrow; with the receipt in the schema's metadata when nothing was fetched before."""
+        """All rows that are left; when that is all rows, the schema's metadata holds the receipt."""
         result = self._current()
         if self._batches is None:
             self._batches = iter(())

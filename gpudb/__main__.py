@@ -1,0 +1,34 @@
+"""The console script `gpudb`, and `python -m gpudb`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+# A first argument with one of these names is a sub-command; a database of that name is opened as ./demo.
+SUBCOMMANDS = {"demo": "gpudb.shell.demo"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the shell or a sub-command; the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        if arguments and arguments[0] in SUBCOMMANDS:
+            import importlib
+
+            code: int = importlib.import_module(SUBCOMMANDS[arguments[0]]).main(arguments[1:])
+            return code
+        from gpudb.shell.start import start
+
+        return start(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head` does; Python must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""Runs a job so that Ctrl-C can cancel it, and shows its progress on a terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
+
+if TYPE_CHECKING:
+    from gpudb.session import Session
+
+Answer = TypeVar("Answer")
+
+PROGRESS_AFTER = 2.0  # seconds
+PROGRESS_EVERY = 0.1  # seconds
+BAR_WIDTH = 30  # characters
+
+
+def run_cancellable(session: Session, job: Callable[[], Answer], progress_to: TextIO | None) -> Answer:
+    """What `job` returns or raises; Ctrl-C cancels the session's running statement and job raises QueryCancelled.
+
+    The job runs in a thread of its own: Python delivers Ctrl-C to the main thread only, between two of its steps, so
+    that thread must be free.  After 2 seconds a line on `progress_to` (None: nowhere) shows how far the statement is.
+    """
+    worker = Worker(job)
+    started, shown, interrupted = time.monotonic(), False, False
+    worker.start()
+    while worker.is_alive():
+        try:
+            worker.join(PROGRESS_EVERY)
+            elapsed = time.monotonic() - started
+            if progress_to is not None and elapsed > PROGRESS_AFTER and worker.is_alive():
+                progress = session.progress()
+                if progress is not None:
+                    progress_to.write(f"\r{progress_line(progress, elapsed)}\x1b[K")
+                    progress_to.flush()
+                    shown = True
+                elif shown:  # rows are being written now
+                    progress_to.write("\r\x1b[K")
+                    progress_to.flush()
+                    shown = False
+        except KeyboardInterrupt:
+            interrupted = True
+            session.cancel()
+    if shown and progress_to is not None:
+        progress_to.write("\r\x1b[K")
+        progress_to.flush()
+    answer = worker.answer()
+    if interrupted:  # too late to cancel it, but whoever pressed Ctrl-C wants no further statement
+        raise KeyboardInterrupt
+    return answer
+
+
+def progress_line(progress: float, elapsed: float) -> str:
+    """' 42% ████████████▌                   3.1 s'"""
+    filled = max(0.0, min(1.0, progress)) * BAR_WIDTH
+    eighths = " ▏▎▍▌▋▊▉"[int(filled % 1 * 8)]
+    bar = ("█" * int(filled) + eighths.strip()).ljust(BAR_WIDTH)
+    return f"{progress:4.0%} {bar} {elapsed:.1f} s"
+
+
+class Worker(threading.Thread, Generic[Answer]):
+    """A thread that keeps what its job returned or raised."""
+
+    def __init__(self, job: Callable[[], Answer]) -> None:
+        super().__init__(name="gpudb-statement", daemon=True)
+        self._job = job
+        self._answers: list[Answer] = []
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._answers.append(self._job())
+        except BaseException as error:  # handed to the thread that waits
+            self._error = error
+
+    def answer(self) -> Answer:
+        if self._error is not None:
+            raise self._error
+        return self._answers[0]

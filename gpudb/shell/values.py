@@ -1,0 +1,76 @@
+"""Columns as text, value by value as DuckDB prints them."""
+
+from __future__ import annotations
+
+from json.encoder import encode_basestring
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gpudb.types import SqlType
+
+
+def text_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
+    """(rows,) string: each value as text, NULL where the value is NULL."""
+    if sql_type.kind == "VARCHAR":
+        return column
+    if sql_type.is_float:
+        # str() of a NumPy scalar is the shortest text of its own width: 0.1 for a REAL, not 0.10000000149
+        values = column.to_pylist() if sql_type.kind == "DOUBLE" else column.to_numpy(zero_copy_only=False)
+        return _strings(column, [str(value) for value in values])
+    if sql_type.is_temporal:
+        return _strings(column, _temporal_text(column))
+    if sql_type.kind == "INTERVAL":
+        return _strings(column, ["" if v is None else interval_text(*v) for v in column.to_pylist()])
+    if sql_type.kind == "DECIMAL" and sql_type.scale > 6:  # Arrow would write small values as 1E-7
+        return _strings(column, ["" if v is None else format(v, "f") for v in column.to_pylist()])
+    return pc.cast(column, pa.string())
+
+
+def json_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
+    """(rows,) string: each value as JSON, with null for NULL; numbers JSON cannot hold (NaN, infinities) as text."""
+    text = text_column(column, sql_type)
+    if sql_type.is_float:
+        special = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
+        text = pa.array([None if v is None else special.get(v, v) for v in text.to_pylist()], pa.string())
+    elif not (sql_type.is_numeric or sql_type.kind in ("BOOLEAN", "NULL")):
+        text = pa.array([None if v is None else encode_basestring(v) for v in text.to_pylist()], pa.string())
+    return pc.fill_null(text, "null")
+
+
+def interval_text(months: int, days: int, nanoseconds: int) -> str:
+    """1 year 2 months 40 days 01:01:01.5"""
+    sign = -1 if months < 0 else 1
+    years, months = sign * (abs(months) // 12), sign * (abs(months) % 12)
+    counts = ((years, "year"), (months, "month"), (days, "day"))
+    parts = [f"{count} {unit}{'' if abs(count) == 1 else 's'}" for count, unit in counts if count]
+    if nanoseconds or not parts:
+        seconds, microseconds = divmod(abs(nanoseconds) // 1000, 1_000_000)
+        fraction = f".{microseconds:06}".rstrip("0") if microseconds else ""
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}"
+        parts.append(("-" if nanoseconds < 0 else "") + clock)
+    return " ".join(parts)
+
+
+def _strings(column: pa.Array, texts: list[str]) -> pa.Array:
+    """`texts` as an Arrow array with the NULLs of `column`."""
+    return pa.array(texts, pa.string(), mask=column.is_null().to_numpy(zero_copy_only=False))
+
+
+def _temporal_text(column: pa.Array) -> list[str]:
+    """DATE as 2013-07-04 and TIMESTAMP as 2013-07-04 05:06:07.25, for any year; text under NULL is arbitrary."""
+    is_date = pa.types.is_date32(column.type)
+    unit = "D" if is_date else "us"
+    integers = pc.fill_null(column.cast(pa.int32() if is_date else pa.int64()), 0)
+    # NumPy knows years that Python's datetime does not
+    texts = np.datetime_as_string(integers.to_numpy(zero_copy_only=False).astype(f"datetime64[{unit}]")).tolist()
+    if not is_date:
+        texts = [text.rstrip("0").rstrip(".").replace("T", " ") for text in texts]
+    return [_before_christ(text) if text[0] == "-" or text.startswith("0000") else text for text in texts]
+
+
+def _before_christ(text: str) -> str:
+    """Year 0 is 1 BC: -0001-12-31 is written 0002-12-31 (BC)."""
+    year, _, rest = text[1:].partition("-") if text[0] == "-" else text.partition("-")
+    return f"{int(year) + 1:04}-{rest[:5]} (BC){rest[5:]}"
