@@ -1,0 +1,724 @@
+"""Tokens, rewritten so that sqlglot's tree keeps what was written; the only file that knows sqlglot's tokens.
+
+sqlglot's parser turns functions and types into its own classes and forgets their spelling and places, and its compiled
+classes cannot be subclassed.  So the tokens are changed before it sees them; the binder undoes it with `plain`:
+
+* a function's name gets the prefix FUNCTION, which no built-in has, so every call becomes an `Anonymous` node;
+* a type's name becomes one word TYPE + start + TYPE + end + TYPE + text, so every type becomes a user-defined one;
+* `DATE '...'` becomes CAST('...' AS DATE); `INTERVAL 3 DAY` a call of INTERVAL_UNIT + "day";
+* `EXTRACT(x FROM y)`, `SUBSTRING(x FROM y FOR z)`, `POSITION(x IN y)`, `TRIM(BOTH x FROM y)` and `OVERLAY(x PLACING y FROM z)`
+  become plain calls;
+* unary plus, which sqlglot drops, becomes its `|/`; parameters carry their offset.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError as SqlglotParseError
+from sqlglot.tokens import Token, TokenType
+
+from gpudb.errors import NotSupportedError, ParseError
+from gpudb.planner.parse import Command, hide_parameters
+
+FUNCTION = "\x01"
+TYPE = "\x03"
+INTERVAL_UNIT = "\x04"
+PARAMETER = "\x05"
+
+_DIALECT = DuckDB()
+
+# Words that may stand before "(" without being a function's name.
+_NOT_FUNCTIONS = frozenset(
+    """all and any anti as asof between by case cast copy create cross cube cycle distinct else end escape except excluded
+    exists explain extract filter for from full glob group grouping having ilike in inner insert intersect interval into is
+    isnull join lateral like limit natural not notnull offset on or order outer over overlay partition pivot position
+    primary qualify returning rollup select semi set sets similar some substring table then to trim try_cast union unique
+    unpivot update using values when where window with within key references check default to""".split()
+)
+
+# After these a sign is unary.
+_BEFORE_OPERAND = frozenset(
+    """( [ , = == != <> < <= > >= + - * / // % || ^ ** & | << >> :: ~ !~ ~~ !~~ and or not select where then else when
+    between like ilike in by having on limit offset returning case distinct values escape""".split()
+)
+
+_OPERATORS = frozenset("= == != <> < <= > >= + - * / // % || ^ ** & | << >> and or".split())
+
+_LITERAL_TYPES = frozenset("date timestamp time timestamptz datetime interval boolean bool decimal numeric".split())
+
+INTERVAL_UNITS = {
+    name: unit
+    for unit, names in {
+        "years": "year years",
+        "quarters": "quarter quarters",
+        "months": "month months",
+        "weeks": "week weeks",
+        "days": "day days",
+        "hours": "hour hours",
+        "minutes": "minute minutes",
+        "seconds": "second seconds",
+        "milliseconds": "millisecond milliseconds",
+        "microseconds": "microsecond microseconds",
+        "decades": "decade decades",
+        "centuries": "century centuries",
+        "millennia": "millennium millennia",
+    }.items()
+    for name in names.split()
+}
+
+# EXTRACT's parts that are keywords print in this form; others print as they were written.
+_EXTRACT_PARTS = {
+    name: part
+    for part, names in {
+        "YEAR": "year years",
+        "MONTH": "month months",
+        "DAY": "day days",
+        "HOUR": "hour hours",
+        "MINUTE": "minute minutes",
+        "SECOND": "second seconds",
+        "MILLISECONDS": "millisecond milliseconds",
+        "MICROSECONDS": "microsecond microseconds",
+        "WEEK": "week weeks",
+        "QUARTER": "quarter quarters",
+        "DECADE": "decade decades",
+        "CENTURY": "century centuries",
+        "MILLENNIUM": "millennium millennia",
+    }.items()
+    for name in names.split()
+}
+
+_RAW_STATEMENT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(explain|show|call|execute|prepare|fetch)\b", re.I | re.S)
+_QUERY_STARTS = frozenset("select with values from table ( create insert drop".split())
+_UNSUPPORTED_STARTS = frozenset(
+    """alter analyze attach call checkpoint deallocate delete detach execute export force grant import install load merge
+    pivot pragma prepare revoke summarize truncate unpivot update use vacuum replace comment""".split()
+)
+
+
+@dataclass(frozen=True)
+class Depth:
+    """How deep a statement nests (parentheses, CASE, runs of prefix operators) and how long its operator chains are."""
+
+    levels: int
+    chain: int
+    span: tuple[int, int] | None
+
+
+def plain(name: str) -> str:
+    """A name without the marks that `rewrite` put on it."""
+    return name.removeprefix(FUNCTION)
+
+
+def tokenize(sql: str) -> list[Token]:
+    """sqlglot's tokens; the trailing semicolon is left out.  More than one statement, or none, is a ParseError."""
+    try:
+        text = hide_parameters(sql) if "$" in sql else sql
+        start = _RAW_STATEMENT.match(text)
+        head: list[Token] = []
+        if start is not None:  # sqlglot would take the rest of these as one string
+            first, end = start.start(1), start.end(1)
+            head.append(Token(TokenType.VAR, text[first:end], 1 + text.count("\n", 0, first), end, first, end - 1))
+            text = text[:first] + " " * (end - first) + text[end:]
+        found = head + list(_DIALECT.tokenize(text))
+    except SqlglotError as error:
+        raise _tokenizer_error(sql, error) from None
+    while found and found[-1].token_type == TokenType.SEMICOLON:
+        found.pop()
+    if not found:
+        raise ParseError("empty statement")
+    for index, token in enumerate(found):
+        if token.token_type == TokenType.SEMICOLON:
+            extra = found[index + 1]
+            raise ParseError("one statement expected, more found", span=_span(extra), hint="run statements one by one")
+        if token.token_type == TokenType.COMMA and found[index + 1 :] and found[index + 1].token_type == TokenType.COMMA:
+            raise ParseError("syntax error at or near: ,", span=_span(found[index + 1]))
+    return found
+
+
+def _tokenizer_error(sql: str, error: Exception) -> ParseError:
+    """The only texts that do not tokenize end inside a string, a quoted name or a comment: find where that starts."""
+    position, quote = 0, None
+    index = 0
+    while index < len(sql):
+        character = sql[index]
+        if quote is None and sql.startswith("--", index):
+            index = (sql.find("\n", index) + 1) or len(sql)
+            continue
+        if quote is None and character in "'\"":
+            position, quote = index, character
+        elif character == quote:
+            quote = None
+        index += 1
+    if quote is not None:
+        what = "string" if quote == "'" else "quoted name"
+        return ParseError(f"unterminated {what}", span=(position, len(sql)), hint=f"close it with {quote}")
+    return ParseError(f"text is not SQL: {str(error).splitlines()[0]}")
+
+
+def depth(tokens: list[Token]) -> Depth:
+    """Nesting of a statement before it is parsed."""
+    level = deepest = run = chain = 0
+    span: tuple[int, int] | None = None
+    for token in tokens:
+        text = token.text.lower() if token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) else "'"
+        if text in ("(", "[", "{", "case"):
+            level += 1
+        elif text in (")", "]", "}", "end"):
+            level = max(0, level - 1)
+        if text in ("not", "-", "+", "~", "@"):
+            run += 1
+        elif text != "(":
+            run = 0
+        if text in _OPERATORS or text == "::":
+            chain += 1
+        if level + run > deepest:
+            deepest = level + run
+            span = _span(token) if deepest <= 501 else span
+    return Depth(deepest, chain, span)
+
+
+def _span(token: Token) -> tuple[int, int]:
+    return token.start, token.end + 1
+
+
+def _new(like: Token, token_type: TokenType, text: str) -> Token:
+    """A token that stands where `like` stands."""
+    return Token(token_type, text, like.line, like.col, like.start, like.end)
+
+
+def _word(token: Token) -> str:
+    """Lower-case text of a token that is not a string, a number or a quoted name; else ''."""
+    if token.token_type in (TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER):
+        return ""
+    return token.text.lower()
+
+
+def rewrite(tokens: list[Token], sql: str) -> tuple[list[Token], tuple[str, ...]]:
+    """The tokens as the module's docstring says, and the names of the parameters in order of first use."""
+    return _Rewriter(tokens, sql).run()
+
+
+class _Rewriter:
+    """One pass from left to right; `opened` holds what each open parenthesis belongs to."""
+
+    def __init__(self, tokens: list[Token], sql: str) -> None:
+        self.tokens = tokens
+        self.sql = sql
+        self.position = 0
+        self.output: list[Token] = []
+        self.parameters: list[str] = []
+        self.opened: list[str] = []
+        words = [_word(token) for token in tokens[:6]]
+        self.defines_columns = words[0] == "create" and "table" in words
+
+    def run(self) -> tuple[list[Token], tuple[str, ...]]:
+        while self.position < len(self.tokens):
+            self.step()
+        return self.output, tuple(self.parameters)
+
+    def peek(self, ahead: int = 1) -> str:
+        """Lower-case text of a token ahead, '' at the end."""
+        index = self.position + ahead
+        return _word(self.tokens[index]) if index < len(self.tokens) else ""
+
+    def kind(self, ahead: int = 1) -> TokenType | None:
+        index = self.position + ahead
+        return self.tokens[index].token_type if index < len(self.tokens) else None
+
+    def step(self) -> None:
+        token = self.tokens[self.position]
+        word = _word(token)
+        if word == "(":
+            self.opened.append(self.owner())
+        elif word == ")" and self.opened:
+            self.opened.pop()
+        if word == "?":
+            self.parameter(token)
+        elif word == "::" or (word == "as" and self.opened and self.opened[-1] == "cast"):
+            self.output.append(token)
+            self.position += 1
+            self.type_name()
+        elif self.starts_column_definition(word):
+            self.column_definition()
+        elif word == "interval" and self.interval(token):
+            pass
+        elif word in _LITERAL_TYPES and self.typed_literal(word):
+            pass
+        elif word == "+" and self.is_prefix():
+            self.output.append(_new(token, TokenType.PIPE_SLASH, "+"))
+            self.position += 1
+        elif self.kind() == TokenType.L_PAREN and word in _SPECIAL_FORMS:
+            self.special_form(word)
+        elif self.kind() == TokenType.L_PAREN and self.is_function(word, token):
+            self.output.append(_new(token, TokenType.VAR, FUNCTION + token.text))
+            self.position += 1
+        else:
+            self.output.append(token)
+            self.position += 1
+
+    def owner(self) -> str:
+        """What the parenthesis at this position belongs to."""
+        before = self.output[-1] if self.output else None
+        word = _word(before) if before else ""
+        if word in ("cast", "try_cast"):
+            return "cast"
+        depth_one = not self.opened and self.defines_columns and "as" not in {_word(token) for token in self.output}
+        return "columns" if depth_one and word not in ("", "as") else ""
+
+    def is_prefix(self) -> bool:
+        return not self.output or _word(self.output[-1]) in _BEFORE_OPERAND
+
+    def is_function(self, word: str, token: Token) -> bool:
+        if not word or not (word[0].isalpha() or word[0] == "_") or word in _NOT_FUNCTIONS:
+            return False
+        before = _word(self.output[-1]) if self.output else ""
+        if word in ("exclude", "replace", "rename") and before == "*":
+            # SELECT * REPLACE (...): the star stands for columns, not for a product.
+            earlier = _word(self.output[-2]) if len(self.output) > 1 else ""
+            return earlier not in ("select", ",", ".", "")
+        return True
+
+    def parameter(self, token: Token) -> None:
+        following = self.tokens[self.position + 1] if self.position + 1 < len(self.tokens) else None
+        adjacent = following is not None and following.start == token.end + 1
+        if following is not None and adjacent and (self.sql[token.start] == "$" or following.text.isdigit()):
+            name, width = following.text, 2
+        else:
+            name, width = str(len(self.parameters) + 1), 1
+        last = self.tokens[self.position + width - 1]
+        if name not in self.parameters:
+            self.parameters.append(name)
+        self.output.append(_new(token, TokenType.PARAMETER, "$"))
+        marked = f"{name}{PARAMETER}{token.start}{PARAMETER}{last.end + 1}"
+        self.output.append(_new(last, TokenType.VAR, marked))
+        self.position += width
+
+    def type_name(self) -> None:
+        """The type at this position as one word that carries its place; brackets and arguments stay as they are."""
+        if self.position >= len(self.tokens):
+            return
+        first = self.tokens[self.position]
+        if not (first.text[:1].isalpha() or first.text[:1] == "_"):
+            return
+        words, last = [first.text], first
+        while _continues_type([word.lower() for word in words], self.peek()):
+            self.position += 1
+            last = self.tokens[self.position]
+            words.append(last.text)
+        marked = f"{TYPE}{first.start}{TYPE}{last.end + 1}{TYPE}" + "\xa0".join(words)
+        self.output.append(Token(TokenType.VAR, marked, first.line, first.col, first.start, last.end))
+        self.position += 1
+        self.skip_precision_words(words)
+
+    def skip_precision_words(self, words: list[str]) -> None:
+        """TIMESTAMP(6) WITHOUT TIME ZONE: the words after the parenthesis say nothing new."""
+        if words[0].lower() == "timestamp" and [self.peek(i) for i in range(3, 6)] == ["without", "time", "zone"]:
+            self.output.extend(self.tokens[self.position : self.position + 3])
+            self.position += 6
+
+    def starts_column_definition(self, word: str) -> bool:
+        if not (self.opened and self.opened[-1] == "columns" and self.output):
+            return False
+        if word in ("constraint", "primary", "unique", "check", "foreign", "like", "(", ")", ","):
+            return False
+        return _word(self.output[-1]) in ("(", ",")
+
+    def column_definition(self) -> None:
+        self.output.append(self.tokens[self.position])
+        self.position += 1
+        if self.peek(0) not in (",", ")", ""):
+            self.type_name()
+
+    def typed_literal(self, word: str) -> bool:
+        """DATE '...', TIMESTAMP(0) '...': CAST('...' AS type)."""
+        ahead = 1
+        if self.peek() == "(" and self.kind(2) == TokenType.NUMBER and self.peek(3) == ")":
+            ahead = 4
+        if self.kind(ahead) != TokenType.STRING:
+            return False
+        token, value = self.tokens[self.position], self.tokens[self.position + ahead]
+        self.emit_cast(token, value, f"{TYPE}{token.start}{TYPE}{token.end + 1}{TYPE}{token.text}")
+        self.output[-1:-1] = self.tokens[self.position + 1 : self.position + ahead]
+        self.position += ahead + 1
+        return True
+
+    def emit_cast(self, token: Token, value: Token, type_word: str) -> None:
+        self.output += [
+            _new(token, TokenType.VAR, "CAST"),
+            _new(token, TokenType.L_PAREN, "("),
+            value,
+            _new(token, TokenType.ALIAS, "AS"),
+            _new(token, TokenType.VAR, type_word),
+            _new(token, TokenType.R_PAREN, ")"),
+        ]
+
+    def interval(self, token: Token) -> bool:
+        """INTERVAL operand UNIT as a call, INTERVAL '...' as a cast; False where `interval` is a name."""
+        if self.position + 1 >= len(self.tokens):
+            return False
+        if self.kind() == TokenType.STRING and self.peek(2) not in INTERVAL_UNITS:
+            return self.typed_literal("interval")
+        end = self.position + 2
+        if self.peek() == "(":
+            end = self.closing(self.position + 1) + 1
+        elif self.peek() in ("-", "$"):
+            end += 1
+        unit = _word(self.tokens[end]) if end < len(self.tokens) else ""
+        if unit not in INTERVAL_UNITS:
+            return False
+        if end + 1 < len(self.tokens) and _word(self.tokens[end + 1]) == "to" and unit in ("year", "day", "hour"):
+            raise NotSupportedError(
+                "INTERVAL ... TO ... is not supported",
+                span=(token.start, self.tokens[min(end + 2, len(self.tokens) - 1)].end + 1),
+                hint="write INTERVAL '1 year 2 months'",
+            )
+        self.output.append(_new(token, TokenType.VAR, INTERVAL_UNIT + INTERVAL_UNITS[unit]))
+        self.output.append(_new(token, TokenType.L_PAREN, "("))
+        self.splice(self.tokens[self.position + 1 : end])
+        self.output.append(_new(self.tokens[end], TokenType.R_PAREN, ")"))
+        self.position = end + 1
+        return True
+
+    def splice(self, tokens: list[Token]) -> None:
+        """Rewrite a stretch of tokens by itself and append it."""
+        inner = _Rewriter(tokens, self.sql) if tokens else None
+        if inner is not None:
+            inner.parameters = self.parameters
+            self.output += inner.run()[0]
+
+    def closing(self, opening: int) -> int:
+        """Index of the parenthesis that closes the one at `opening`."""
+        level = 0
+        for index in range(opening, len(self.tokens)):
+            text = _word(self.tokens[index])
+            level += (text == "(") - (text == ")")
+            if level == 0:
+                return index
+        raise ParseError("parenthesis is not closed", span=_span(self.tokens[opening]))
+
+    def special_form(self, word: str) -> None:
+        """EXTRACT, SUBSTRING, POSITION, TRIM and OVERLAY with words between their arguments, as plain calls."""
+        opening = self.position + 1
+        end = self.closing(opening)
+        pieces = _split(self.tokens[opening + 1 : end], _SPECIAL_FORMS[word])
+        token = self.tokens[self.position]
+        name, arguments = _plain_call(word, token, pieces)
+        self.output.append(_new(token, TokenType.VAR, FUNCTION + name))
+        self.output.append(self.tokens[opening])
+        for index, argument in enumerate(arguments):
+            if index:
+                self.output.append(_new(token, TokenType.COMMA, ","))
+            self.splice(argument)
+        self.output.append(self.tokens[end])
+        self.position = end + 1
+
+
+_SPECIAL_FORMS = {
+    "extract": {"from"},
+    "substring": {"from", "for"},
+    "position": {"in"},
+    "trim": {"from", "both", "leading", "trailing"},
+    "overlay": {"placing", "from", "for"},
+}
+
+
+def _split(tokens: list[Token], separators: set[str]) -> list[tuple[str, list[Token]]]:
+    """Pieces between separators outside of parentheses: (the separator before it, its tokens)."""
+    pieces: list[tuple[str, list[Token]]] = [("", [])]
+    level = 0
+    for token in tokens:
+        word = _word(token)
+        level += (word in ("(", "[")) - (word in (")", "]"))
+        if level == 0 and word in separators:
+            pieces.append((word, []))
+        else:
+            pieces[-1][1].append(token)
+    return pieces
+
+
+def _plain_call(word: str, token: Token, pieces: list[tuple[str, list[Token]]]) -> tuple[str, list[list[Token]]]:
+    """Function name and arguments of a special form; without separators the call stays as it is."""
+    marks = [separator for separator, _ in pieces[1:]]
+    parts = [piece for _, piece in pieces]
+    if not marks:
+        return token.text, parts
+    if word == "extract" and marks == ["from"] and len(parts[0]) == 1:
+        part = parts[0][0]
+        if part.token_type != TokenType.STRING:
+            part = _new(part, TokenType.STRING, _EXTRACT_PARTS.get(part.text.lower(), part.text))
+        return "date_part", [[part], parts[1]]
+    if word == "substring" and marks == ["for"]:
+        return token.text, [parts[0], [_new(token, TokenType.NUMBER, "1")], parts[1]]
+    if word == "substring" and marks in (["from"], ["from", "for"]):
+        return token.text, parts
+    if word == "position" and marks == ["in"]:
+        return token.text, [parts[1], parts[0]]
+    if word == "overlay" and marks in (["placing", "from"], ["placing", "from", "for"]):
+        return token.text, parts
+    if word == "trim":
+        name = {"leading": "ltrim", "trailing": "rtrim"}.get(marks[0], token.text)
+        if marks[0] == "from" and len(marks) == 1:
+            return name, [parts[1], parts[0]] if parts[0] else [parts[1]]
+        if not parts[0] and len(marks) == 1:
+            return name, [parts[1]]
+        if not parts[0] and marks[1:] == ["from"]:
+            return name, [parts[2], parts[1]] if parts[1] else [parts[2]]
+    raise ParseError(f"arguments of {word.upper()} not understood", span=_span(token))
+
+
+def _continues_type(words: list[str], following: str) -> bool:
+    """Whether `following` belongs to the type's name: double precision, timestamp with time zone, character varying."""
+    phrases = (
+        "double precision",
+        "timestamp with time zone",
+        "timestamp without time zone",
+        "time with time zone",
+        "time without time zone",
+        "character varying",
+        "char varying",
+    )
+    longer = [*words, following]
+    return any(phrase.split()[: len(longer)] == longer for phrase in phrases)
+
+
+def statement(tokens: list[Token], sql: str) -> Any:
+    """The tree of one statement: sqlglot's, or a Command."""
+    first = _word(tokens[0])
+    command = _COMMANDS.get(first)
+    if command is not None:
+        return command(tokens, sql)
+    if first in _UNSUPPORTED_STARTS:
+        raise NotSupportedError(f"{first.upper()} statements are not supported", span=_span(tokens[0]))
+    if first not in _QUERY_STARTS:
+        raise ParseError(f"syntax error at or near: {tokens[0].text}", span=_span(tokens[0]))
+    return _tree(tokens, sql)
+
+
+def _tree(tokens: list[Token], sql: str) -> Any:
+    try:
+        trees = _DIALECT.parser().parse(tokens, sql)
+    except SqlglotParseError as error:
+        raise _parse_error(error, tokens, sql) from None
+    except SqlglotError as error:
+        raise ParseError(f"syntax error: {str(error).splitlines()[0]}") from None
+    if len(trees) != 1 or trees[0] is None:
+        raise ParseError("syntax error", span=_span(tokens[0]))
+    return trees[0]
+
+
+def _parse_error(error: SqlglotParseError, tokens: list[Token], sql: str) -> ParseError:
+    """sqlglot's complaint with our span: the token whose end it names."""
+    detail = error.errors[0] if error.errors else {}
+    line, column = detail.get("line"), detail.get("col")
+    at = next((token for token in tokens if (token.line, token.col) == (line, column)), tokens[-1])
+    description = str(detail.get("description") or "")
+    shown = sql[at.start : at.end + 1]
+    if at is tokens[-1] and not description.startswith("Invalid expression"):
+        return ParseError("syntax error at end of input", span=_span(at))
+    if description.startswith("Expecting"):
+        return ParseError(f"syntax error near: {shown}", span=_span(at), hint=description[0].lower() + description[1:])
+    return ParseError(f"syntax error at or near: {shown}", span=_span(at))
+
+
+# --- Statements that are no queries ----------------------------------------------------------------------------------
+
+
+def _expect_end(tokens: list[Token], index: int) -> None:
+    if index < len(tokens):
+        raise ParseError(f"syntax error at or near: {tokens[index].text}", span=_span(tokens[index]))
+
+
+def _name_at(tokens: list[Token], index: int, what: str) -> str:
+    """A possibly dotted name; quotes are gone, marks are removed."""
+    if index >= len(tokens):
+        raise ParseError(f"{what} expected at end of input", span=_span(tokens[-1]))
+    return plain(tokens[index].text)
+
+
+def _explain(tokens: list[Token], sql: str) -> Command:
+    mode, index = "plain", 1
+    word = _word(tokens[1]) if len(tokens) > 1 else ""
+    if word in ("analyze", "analyse", "memory"):
+        mode, index = ("analyze" if word != "memory" else "memory"), 2
+    if index >= len(tokens):
+        raise ParseError("statement expected after EXPLAIN", span=_span(tokens[-1]))
+    if _word(tokens[index]) == "(" and index + 1 < len(tokens) and _word(tokens[index + 1]) == FUNCTION + "format":
+        raise NotSupportedError("EXPLAIN (FORMAT ...) is not supported", span=_span(tokens[index + 1]))
+    return Command("explain", {"mode": mode, "statement": statement(tokens[index:], sql)})
+
+
+def _describe(tokens: list[Token], sql: str) -> Command:
+    if len(tokens) == 1:
+        return Command("show_tables")
+    if _word(tokens[1]) in _QUERY_STARTS:
+        return Command("describe", {"statement": statement(tokens[1:], sql)})
+    if len(tokens) == 2:
+        return Command("describe", {"table": _name_at(tokens, 1, "table")}, {"table": _span(tokens[1])})
+    raise ParseError(f"syntax error at or near: {tokens[2].text}", span=_span(tokens[2]))
+
+
+def _show(tokens: list[Token], sql: str) -> Command:
+    words = [_word(token) for token in tokens[1:]]
+    if words in (["tables"], ["all", "tables"]):
+        return Command("show_tables")
+    name = _name_at(tokens, 1, "name")
+    _expect_end(tokens, 2)
+    return Command("show", {"name": name}, {"name": _span(tokens[1])})
+
+
+def _set(tokens: list[Token], sql: str) -> Command:
+    index = 1
+    scope = _word(tokens[1]) if len(tokens) > 1 else ""
+    if scope in ("variable", "schema"):
+        raise NotSupportedError(f"SET {scope.upper()} is not supported", span=_span(tokens[1]))
+    if scope in ("session", "global", "local") and len(tokens) > 3 and _word(tokens[2]) not in ("=", "to"):
+        index = 2
+    name = _name_at(tokens, index, "name of a setting")
+    if index + 1 >= len(tokens) or _word(tokens[index + 1]) not in ("=", "to"):
+        raise ParseError("= expected after the name of a setting", span=_span(tokens[min(index + 1, len(tokens) - 1)]))
+    rest = tokens[index + 2 :]
+    if not rest:
+        raise ParseError("value expected after =", span=_span(tokens[-1]))
+    if len(rest) == 1 and _word(rest[0]) == "default":
+        return Command("reset", {"name": name.lower()}, {"name": _span(tokens[index])})
+    value = _setting_value(rest)
+    spans = {"name": _span(tokens[index]), "value": (rest[0].start, rest[-1].end + 1)}
+    return Command("set", {"name": name.lower(), "value": value}, spans)
+
+
+def _setting_value(tokens: list[Token]) -> str | int | float | bool:
+    """A string, a number, TRUE / FALSE, or a bare word such as `auto` or `gpu!`."""
+    first = tokens[0]
+    if first.token_type == TokenType.STRING and len(tokens) == 1:
+        return first.text
+    text = "".join(plain(token.text) for token in tokens)
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    if len(tokens) > 2:
+        raise ParseError("one value expected", span=(first.start, tokens[-1].end + 1))
+    return text
+
+
+def _reset(tokens: list[Token], sql: str) -> Command:
+    index = 2 if len(tokens) > 2 and _word(tokens[1]) in ("session", "global", "local") else 1
+    name = _name_at(tokens, index, "name of a setting")
+    _expect_end(tokens, index + 1)
+    return Command("reset", {"name": name.lower()}, {"name": _span(tokens[index])})
+
+
+def _transaction(tokens: list[Token], sql: str) -> Command:
+    words = [_word(token) for token in tokens]
+    name = {"begin": "begin", "start": "begin", "commit": "commit", "end": "commit"}.get(words[0], "rollback")
+    if words[0] == "start" and words[1:2] != ["transaction"]:
+        raise ParseError("TRANSACTION expected after START", span=_span(tokens[-1]))
+    _expect_end(tokens, 2 if words[1:2] in (["transaction"], ["work"]) else 1)
+    return Command(name)
+
+
+def _copy(tokens: list[Token], sql: str) -> Command:
+    """COPY table [(columns)] FROM paths [options]; COPY table | (query) TO path [options]."""
+    if len(tokens) < 4:
+        raise ParseError("COPY wants a table or a query, FROM or TO, and a file", span=_span(tokens[-1]))
+    parts: dict[str, Any] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    index = 1
+    if _word(tokens[1]) == "(":
+        end = _closing(tokens, 1)
+        parts["statement"] = statement(tokens[2:end], sql)
+        index = end + 1
+    else:
+        parts["table"], spans["table"] = plain(tokens[1].text), _span(tokens[1])
+        index = 2
+        if index < len(tokens) and _word(tokens[index]) == "(":
+            end = _closing(tokens, index)
+            parts["columns"] = [
+                (plain(token.text), _span(token)) for token in tokens[index + 1 : end] if _word(token) != ","
+            ]
+            index = end + 1
+    direction = _word(tokens[index]) if index < len(tokens) else ""
+    if direction not in ("from", "to") or (direction == "from" and "table" not in parts):
+        at = tokens[min(index, len(tokens) - 1)]
+        raise ParseError("FROM or TO expected in COPY", span=_span(at))
+    parts["paths"], index = _paths(tokens, index + 1)
+    spans["paths"] = _span(tokens[index - 1])
+    parts["options"] = _copy_options(tokens, index)
+    return Command(f"copy_{direction}", parts, spans)
+
+
+def _paths(tokens: list[Token], index: int) -> tuple[list[str], int]:
+    """'f', or a list ['f', 'g']."""
+    if index < len(tokens) and tokens[index].token_type == TokenType.STRING:
+        return [tokens[index].text], index + 1
+    if index < len(tokens) and _word(tokens[index]) == "[":
+        end = next((i for i in range(index, len(tokens)) if _word(tokens[i]) == "]"), None)
+        if end is not None:
+            return [token.text for token in tokens[index:end] if token.token_type == TokenType.STRING], end + 1
+    raise ParseError("file name expected, in single quotes", span=_span(tokens[min(index, len(tokens) - 1)]))
+
+
+def _copy_options(tokens: list[Token], index: int) -> dict[str, Any]:
+    """[WITH] (name value, ...), or name value pairs without parentheses; a name alone is TRUE."""
+    if index < len(tokens) and _word(tokens[index]) == "with":
+        index += 1
+    rest = tokens[index:]
+    if rest and _word(rest[0]) == "(":
+        end = _closing(rest, 0)
+        _expect_end(rest, end + 1)
+        rest = rest[1:end]
+        groups = [piece for _, piece in _split(rest, {","})]
+    else:
+        groups = [rest[position : position + 2] for position in range(0, len(rest), 2)]
+    options: dict[str, Any] = {}
+    for group in groups:
+        if group:
+            name = plain(group[0].text).lower()
+            values = [token for token in group[1:] if _word(token) != "="]
+            options[name] = _option_value(values) if values else True
+    return options
+
+
+def _option_value(tokens: list[Token]) -> Any:
+    """One option's value; (a, b) and [a, b] are lists, 'k': v in braces a dictionary."""
+    opening = _word(tokens[0])
+    if opening in ("(", "[", "{"):
+        pieces = [piece for _, piece in _split(tokens[1:-1], {","}) if piece]
+        if opening == "{":
+            return {piece[0].text: _setting_value(piece[2:]) for piece in pieces if len(piece) > 2}
+        return [_setting_value(piece) for piece in pieces]
+    return _setting_value(tokens)
+
+
+def _closing(tokens: list[Token], opening: int) -> int:
+    level = 0
+    for index in range(opening, len(tokens)):
+        level += (_word(tokens[index]) == "(") - (_word(tokens[index]) == ")")
+        if level == 0:
+            return index
+    raise ParseError("parenthesis is not closed", span=_span(tokens[opening]))
+
+
+_COMMANDS = {
+    "explain": _explain,
+    "describe": _describe,
+    "desc": _describe,
+    "show": _show,
+    "set": _set,
+    "reset": _reset,
+    "begin": _transaction,
+    "start": _transaction,
+    "commit": _transaction,
+    "end": _transaction,
+    "rollback": _transaction,
+    "abort": _transaction,
+    "copy": _copy,
+}
