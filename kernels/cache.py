@@ -1,7 +1,7 @@
 """Where built kernels are kept between runs: one private folder a user, which may be deleted at any time.
 
-`GPUDB_CACHE_DIR`, else `XDG_CACHE_HOME/gpudb`, else `~/.cache/gpudb`.  A name in it is the digest of everything the file
-was made from, so entries never go stale and need no clean-up to be right.
+`GPUDB_CACHE_DIR`, else `XDG_CACHE_HOME/gpudb`, else `~/.cache/gpudb`.  A name in it is the digest of everything the
+file was made from, so entries never go stale and need no clean-up to be right.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def is_trusted(path: Path) -> bool:
-    """Whether `path` exists, is ours or root's, and no one else may write it: what it holds is code that we will run."""
+    """Whether `path` exists, is ours or root's, and no one else may write it: it holds code that we will run."""
     try:
         status = path.stat()
     except OSError:

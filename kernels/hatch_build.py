@@ -28,7 +28,9 @@ class HostLibraryHook(BuildHookInterface[Any]):
 
         compiler = find_compiler()
         if compiler is None or compiler.is_zig:  # zig first compiles a C++ library for each level: minutes
-            self.app.display_warning("no g++ or clang++: the wheel carries no cpu kernels and will compile them at first use")
+            self.app.display_warning(
+                "no g++ or clang++: the wheel carries no cpu kernels and will compile them at first use"
+            )
             return
         self.app.display_info(f"compiling the cpu kernels with {compiler}")
         for library in build_levels(host_source(), Path(self.root) / "build" / "host", compiler):

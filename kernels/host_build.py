@@ -7,8 +7,8 @@ A library is looked for in three places, in this order:
 2. in the user's cache (see `gpudb.kernels.cache`), keyed by source, flags, level and compiler;
 3. built now, for this machine's level only, and left in the cache.
 
-A *level* is a set of CPU instructions: x86-64-v2, v3 (AVX2) and v4 (AVX-512), the psABI's names, or armv8-a.  Every level
-gives the same bytes: the flags keep floating point exactly IEEE (see FLAGS), so a level changes speed only.
+A *level* is a set of CPU instructions: x86-64-v2, v3 (AVX2) and v4 (AVX-512), the psABI's names, or armv8-a.  Every
+level gives the same bytes: the flags keep floating point exactly IEEE (see FLAGS), so a level changes speed only.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from gpudb.kernels.cache import cache_folder, is_trusted
 
 logger = logging.getLogger("gpudb")
 
-# Floating point stays exact: no contraction into fused multiply-adds, no fast-math.  -fno-math-errno only lets sqrt be one
-# instruction.  -fno-trapping-math is left out on purpose: g++ 12 then folds (double)(int)x into trunc(x), which turns
-# -0.5 into -0.0 where the two conversions give +0.0.
+# Floating point stays exact: no contraction into fused multiply-adds, no fast-math.  -fno-math-errno only lets sqrt be
+# one instruction.  -fno-trapping-math is left out on purpose: g++ 12 then folds (double)(int)x into trunc(x), which
+# turns -0.5 into -0.0 where the two conversions give +0.0.
 FLAGS = (
     "-O3",
     "-std=c++17",
@@ -89,7 +89,7 @@ class Compiler:
 
     @functools.cached_property
     def identity(self) -> str:
-        """Changes when the compiler does.  Path, size and time of its files: a `--version` call would cost every start."""
+        """Changes when the compiler does: path, size and time of its files.  A `--version` call would cost every start."""
         parts = []
         for word in self.command:
             path = shutil.which(word)
@@ -132,7 +132,7 @@ def machine_level() -> str:
 
 
 def _cpu_flags() -> frozenset[str]:
-    """Instruction sets of the first CPU in /proc/cpuinfo; where there is no such file, what every 64-bit CPU since 2009 has."""
+    """Instruction sets of the first CPU in /proc/cpuinfo; without that file, what every CPU since 2009 has."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -174,8 +174,8 @@ def host_library(source: str, level: str | None = None) -> Path:
     compiler = find_compiler()
     if compiler is None:
         raise DeviceError(
-            "device cpu: its kernels are not built for this machine and there is no C++ compiler: looked for the variable CXX, "
-            "g++, clang++ and the Python package ziglang",
+            "device cpu: its kernels are not built for this machine and there is no C++ compiler: looked for the "
+            "variable CXX, g++, clang++ and the Python package ziglang",
             hint="install g++ (apt install g++), or pip install ziglang, or SET device = 'reference', which is slow",
         )
     path = cache_folder() / _cached_name(source, level, compiler)
@@ -186,7 +186,7 @@ def host_library(source: str, level: str | None = None) -> Path:
 
 
 def built_library(source: str, level: str | None = None) -> Path | None:
-    """The library that `host_library` would return at once, from the wheel or the cache; None when it would have to compile."""
+    """The library that `host_library` would return at once; None when it would have to compile one."""
     level = level or machine_level()
     if packaged := packaged_library(source, level):
         return packaged
@@ -245,7 +245,7 @@ def compile_library(
 
 
 def build_levels(source: str, folder: Path, compiler: Compiler) -> list[Path]:
-    """Compile `source` for every level of this machine's kind, at the same time, into `folder`; named as a wheel wants them."""
+    """Compile `source` for every level of this machine's kind, all at once, into `folder`, named for a wheel."""
     folder.mkdir(parents=True, exist_ok=True)
 
     def build(level: str) -> Path:

@@ -105,7 +105,9 @@ def _compile(nvrtc: Any, source: str, arch: str) -> tuple[bytes, bytes]:
         if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             lines = log.decode(errors="replace").strip().splitlines() or [result.name]
             errors = [line for line in lines if "error" in line] or lines
-            raise DeviceError(f"device gpu: NVRTC could not build the kernels for {arch}:\n  " + "\n  ".join(errors[:8]))
+            raise DeviceError(
+                f"device gpu: NVRTC could not build the kernels for {arch}:\n  " + "\n  ".join(errors[:8])
+            )
         return _fetch(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN), log
     finally:
         nvrtc.nvrtcDestroyProgram(program)
@@ -188,7 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seconds = time.process_time() - started
         print(f"{arch}: {len(source):,} characters, {len(cubin.image):,} bytes of code, {seconds:.1f} s")
         for name, needs in sorted(cubin.resources.items()):
-            print(f"  {name:<40} {needs.registers:>4} registers {needs.shared_bytes:>7} shared {needs.spill_bytes:>5} spilled")
+            print(
+                f"  {name:<40} {needs.registers:>4} registers, {needs.shared_bytes} shared, {needs.spill_bytes} spilled"
+            )
         if options.check:
             problems += [f"{arch} {problem}" for problem in compare(recorded.get(arch, {}), cubin.resources)]
             if seconds > COMPILE_LIMIT_S:
