@@ -62,10 +62,13 @@ class Literal(Expression):
 
     slot  which literal token or parameter of the statement it came from: then the value is a parameter of the plan
           and may differ when the plan is used again.  None: the value is part of the plan.
+    steps what was done to the slot's raw value to get `value`: (operation, source type, target type), operation being
+          negate, cast, or a unit of INTERVAL x UNIT.  `planner.constants.literal_value` repeats them on another raw value
     """
 
     value: Any = None
     slot: int | None = None
+    steps: tuple[tuple[str, SqlType, SqlType], ...] = ()
 
 
 @dataclass(frozen=True)

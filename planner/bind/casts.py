@@ -1,0 +1,287 @@
+"""Types and casts: type names, which casts exist, which happen by themselves, and the common type of several values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpudb.errors import BindError, DataError, NotSupportedError
+from gpudb.planner.bind.context import Context, not_found
+from gpudb.planner.constants import can_cast_constant, cast_constant
+from gpudb.planner.expressions import Cast, Expression, Literal, Span
+from gpudb.planner.tokens import TYPE
+from gpudb.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    HUGEINT,
+    INTEGER,
+    INTERVAL,
+    REAL,
+    SMALLINT,
+    TIMESTAMP,
+    TINYINT,
+    VARCHAR,
+    SqlType,
+    decimal,
+)
+
+TYPE_NAMES = {
+    name: type_
+    for type_, names in {
+        BOOLEAN: "boolean bool logical",
+        TINYINT: "tinyint int1",
+        SMALLINT: "smallint int2 short int16",
+        INTEGER: "integer int int4 signed int32 integral",
+        BIGINT: "bigint int8 long int64 oid",
+        HUGEINT: "hugeint int128",
+        REAL: "real float4 float",
+        DOUBLE: "double float8",
+        DATE: "date",
+        TIMESTAMP: "timestamp datetime timestamp_us",
+        VARCHAR: "varchar text string char bpchar nvarchar",
+        INTERVAL: "interval",
+    }.items()
+    for name in names.split()
+}
+TYPE_NAMES |= {
+    "double precision": DOUBLE,
+    "timestamp without time zone": TIMESTAMP,
+    "character varying": VARCHAR,
+    "char varying": VARCHAR,
+    "character": VARCHAR,
+}
+
+# Types that the dialect knows and this engine does not have.
+_KNOWN = frozenset(
+    """utinyint usmallint uinteger ubigint uhugeint uint8 uint16 uint32 uint64 uint128 blob bytea binary varbinary bit
+    bitstring time timetz time_ns timestamptz timestamp_s timestamp_ms timestamp_ns uuid guid json enum list struct map union
+    array row variant geometry bignum varint""".split()
+)
+
+_WIDTHS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19, "HUGEINT": 38}
+_INTEGER_ORDER = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+
+
+# --- Names -----------------------------------------------------------------------------------------------------------
+
+
+def type_words(node: Any) -> tuple[str, list[Any], Span | None]:
+    """The name of a type as written, its arguments, and its place.  `node` is a sqlglot DataType."""
+    marked = str(node.args.get("kind") or "")
+    if node.key != "datatype" or not marked.startswith(TYPE):
+        raise NotSupportedError(f"type is not supported: {node.sql('duckdb')}")
+    _, start, end, name = marked.split(TYPE)
+    return name.replace("\xa0", " "), list(node.expressions), (int(start), int(end))
+
+
+def bind_type(context: Context, node: Any) -> SqlType:
+    """A type's name and arguments as a SqlType; the values of the arguments are consumed."""
+    name, arguments, span = type_words(node)
+    lower = " ".join(name.lower().split())
+    numbers = []
+    for argument in arguments:
+        literal = argument.this
+        place = getattr(literal, "_meta", None) or {}
+        slot = context.parsed.slots.get(place.get("start", -1))
+        if literal.key != "literal" or literal.is_string or not str(literal.this).isdigit():
+            raise NotSupportedError(f"type is not supported: {name}", span=span)
+        if slot is not None:
+            context.consumed.add(slot)
+        numbers.append(int(literal.this))
+    if lower in ("decimal", "numeric", "dec"):
+        precision = numbers[0] if numbers else 18
+        scale = numbers[1] if len(numbers) > 1 else (0 if numbers else 3)
+        if not 1 <= precision <= 38 or scale > precision or len(numbers) > 2:
+            raise BindError(
+                f"DECIMAL wants 1 <= precision <= 38 and scale <= precision: {precision}, {scale}", span=span
+            )
+        return decimal(precision, scale)
+    if lower in TYPE_NAMES:
+        type_ = TYPE_NAMES[lower]
+        if numbers and type_ == TIMESTAMP and numbers[0] != 6:
+            raise NotSupportedError("TIMESTAMP with a precision other than 6 is not supported", span=span)
+        if lower == "float" and numbers and numbers[0] > 24:
+            return DOUBLE
+        return type_
+    if lower in _KNOWN or "time zone" in lower:
+        raise NotSupportedError(f"type is not supported: {name.upper()}", span=span)
+    raise not_found("type", name, list(TYPE_NAMES), span)
+
+
+# --- Casts -----------------------------------------------------------------------------------------------------------
+
+
+def castable(source: SqlType, target: SqlType) -> bool:
+    """Whether CAST exists between two types."""
+    if source == target or "NULL" in (source.kind, target.kind) or "VARCHAR" in (source.kind, target.kind):
+        return True
+    numeric = (source.is_numeric or source == BOOLEAN) and (target.is_numeric or target == BOOLEAN)
+    return numeric or (source.is_temporal and target.is_temporal)
+
+
+def cast(context: Context, expression: Expression, target: SqlType, try_: bool = False) -> Expression:
+    """CAST(expression AS target).  A literal becomes a literal of the target type, with the step noted.
+
+    Raises BindError where no such cast exists; a literal that does not fit raises what CAST would raise.
+    """
+    source = expression.type
+    if source == target:
+        return expression
+    if not castable(source, target):
+        raise BindError(f"cannot cast {source} to {target}", span=expression.span)
+    if isinstance(expression, Literal) and not try_:
+        if source.kind == "NULL":
+            return Literal(target, None, expression.slot, expression.steps, span=expression.span)
+        if can_cast_constant(source, target):
+            return _cast_literal(context, expression, target)
+    return Cast(target, expression, try_, span=expression.span)
+
+
+def _cast_literal(context: Context, literal: Literal, target: SqlType) -> Literal:
+    try:
+        value = cast_constant(literal.value, literal.type, target)
+    except DataError as error:
+        error.span = error.span or literal.span
+        raise
+    steps = literal.steps + (("cast", literal.type, target),) if literal.slot is not None else ()
+    return Literal(target, value, literal.slot, steps, span=literal.span)
+
+
+def as_boolean(context: Context, expression: Expression) -> Expression:
+    """A condition: BOOLEAN, or a number or text cast to it."""
+    type_ = expression.type
+    if type_ == BOOLEAN or type_.kind == "NULL" or type_.is_numeric or type_.is_text:
+        return cast(context, expression, BOOLEAN)
+    raise BindError(f"condition must be BOOLEAN, it is {type_}", span=expression.span)
+
+
+def implicit_cost(context: Context, expression: Expression, target: str) -> int | None:
+    """What it costs to let an argument pass as a kind of type: 0 as it is, None where it needs CAST."""
+    source = expression.type
+    if source.kind == target or target == "ANY":
+        return 0
+    if source.kind == "NULL":
+        return _target_cost(target)
+    if context.is_literal_token(expression):
+        if source.is_text:
+            return 1 + _target_cost(target)
+        if source.is_integer and isinstance(expression, Literal) and target in _INTEGER_ORDER:
+            low, high = SqlType(target).bounds
+            return _target_cost(target) if low <= expression.value <= high else None
+    wider: tuple[str, ...] = ()
+    if source.is_integer:
+        place = _INTEGER_ORDER.index(source.kind)
+        wider = (*_INTEGER_ORDER[place + 1 :], "DECIMAL", "REAL", "DOUBLE")
+    elif source.kind == "DECIMAL":
+        wider = ("REAL", "DOUBLE")
+    elif source == REAL:
+        wider = ("DOUBLE",)
+    elif source == DATE:
+        wider = ("TIMESTAMP",)
+    return _target_cost(target) if target in wider else None
+
+
+def _target_cost(target: str) -> int:
+    """Which type is preferred where several would do: the order is DuckDB's."""
+    return {
+        "BIGINT": 101,
+        "DOUBLE": 102,
+        "INTEGER": 103,
+        "DECIMAL": 104,
+        "HUGEINT": 120,
+        "TIMESTAMP": 120,
+        "VARCHAR": 149,
+    }.get(target, 110)
+
+
+# --- Common types ----------------------------------------------------------------------------------------------------
+
+
+def common_type(context: Context, expressions: list[Expression]) -> SqlType | None:
+    """The type that CASE, COALESCE, IN and comparisons bring several values to; None where there is none.
+
+    Literals adapt: an integer literal takes the other's integer type where it fits, a string literal any type.
+    """
+    result: SqlType | None = None
+    for expression in expressions:
+        if expression.type.kind != "NULL" and not context.is_literal_token(expression):
+            result = expression.type if result is None else wider_type(result, expression.type)
+            if result is None:
+                return None
+    text = False
+    for expression in expressions:
+        if not context.is_literal_token(expression):
+            continue
+        if expression.type.is_text:
+            text = True
+        elif result is None:
+            result = expression.type
+        elif not (isinstance(expression, Literal) and expression.type.is_integer and _fits(expression.value, result)):
+            result = wider_type(result, expression.type)
+            if result is None:
+                return None
+    return result or (VARCHAR if text else expressions[0].type)
+
+
+def _fits(value: int, type_: SqlType) -> bool:
+    low, high = type_.bounds if type_.is_integer else (1, 0)
+    return low <= value <= high
+
+
+def wider_type(left: SqlType, right: SqlType) -> SqlType | None:
+    """The least type that holds the values of both, as DuckDB chooses it; None where only text would."""
+    if left == right:
+        return left
+    if BOOLEAN in (left, right):
+        other = right if left == BOOLEAN else left
+        return other if other.is_integer else None
+    if left.is_numeric and right.is_numeric:
+        if DOUBLE in (left, right):
+            return DOUBLE
+        if REAL in (left, right):
+            return REAL
+        if left.is_integer and right.is_integer:
+            return max(left, right, key=lambda type_: _INTEGER_ORDER.index(type_.kind))
+        left, right = as_decimal(left), as_decimal(right)
+        scale = max(left.scale, right.scale)
+        whole = max(left.precision - left.scale, right.precision - right.scale)
+        return decimal(min(38, whole + scale), scale)
+    if left.is_temporal and right.is_temporal:
+        return TIMESTAMP
+    return None
+
+
+def union_type(left: SqlType, right: SqlType) -> SqlType | None:
+    """The type of a column of UNION: as `wider_type`, but numbers and booleans mix, and text takes everything."""
+    found = wider_type(left, right)
+    if found is not None:
+        return found
+    for one, other in ((left, right), (right, left)):
+        if one.kind == "NULL":
+            return other
+        if one == BOOLEAN and other.is_numeric:
+            return other
+    return VARCHAR if VARCHAR in (left, right) else None
+
+
+def comparison_type(context: Context, expressions: list[Expression]) -> SqlType | None:
+    """The type in which values are compared: text yields to any other type, BOOLEAN to any number."""
+    found = common_type(context, expressions)
+    if found is not None:
+        return found
+    types = [e.type for e in expressions if not e.type.is_text and e.type.kind != "NULL"]
+    result = types[0]
+    for type_ in types[1:]:
+        both = wider_type(result, type_)
+        if both is None and BOOLEAN in (result, type_) and result.is_numeric | type_.is_numeric:
+            both = type_ if result == BOOLEAN else result
+        if both is None:
+            return None
+        result = both
+    return result
+
+
+def as_decimal(type_: SqlType) -> SqlType:
+    """An integer type as the DECIMAL that holds it; a DECIMAL as it is."""
+    return type_ if type_.kind == "DECIMAL" else decimal(_WIDTHS[type_.kind], 0)

@@ -1,0 +1,136 @@
+"""What binding one statement needs and notes down: the catalog, parameters, consumed literals, tables read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpudb.catalog import Catalog
+from gpudb.errors import BindError, InterfaceError
+from gpudb.planner.expressions import Expression, Literal, Span
+from gpudb.planner.parse import Parsed
+from gpudb.planner.tokens import PARAMETER, TYPE
+from gpudb.types import NULL, SqlType
+
+
+@dataclass
+class Context:
+    """State of one binding.
+
+    parameter_types   type of each parameter by name ("1", "2", ... for `?` and `$1`)
+    parameter_values  their values, in the form of `Literal.value`, as far as known
+    consumed          slots whose value shaped the plan
+    tables            catalog keys of the tables read
+    """
+
+    parsed: Parsed
+    catalog: Catalog
+    parameter_types: Mapping[str, SqlType] = field(default_factory=dict)
+    parameter_values: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    consumed: set[int] = field(default_factory=set)
+    tables: set[str] = field(default_factory=set)
+
+    def is_literal_token(self, expression: Expression) -> bool:
+        """Whether a Literal still is the number or string as written (or its negative): it then adapts to other types."""
+        return (
+            isinstance(expression, Literal)
+            and expression.slot is not None
+            and expression.slot < len(self.parsed.literals)
+            and all(operation == "negate" for operation, _, _ in expression.steps)
+        )
+
+    def literal(self, start: int, span: Span) -> Literal | None:
+        """The literal token at an offset, None where `shape` saw none there (dollar quotes, escape strings)."""
+        slot = self.parsed.slots.get(start)
+        if slot is None:
+            return None
+        type_, value = self.parsed.literals[slot]
+        return Literal(type_, value, slot, span=span)
+
+    def parameter(self, marked: str) -> Literal:
+        """A parameter as a Literal, typed by what was given for it."""
+        name, start, end = marked.split(PARAMETER)
+        span = (int(start), int(end))
+        if name not in self.parameter_types:
+            raise InterfaceError(
+                f"no value given for parameter: {'$' if not name.isdigit() else ''}{name}",
+                span=span,
+                hint="pass it to execute()",
+            )
+        slot = len(self.parsed.literals) + self.parsed.parameters.index(name)
+        type_ = self.parameter_types[name]
+        if type_ == NULL:
+            self.consumed.add(slot)
+        return Literal(type_, self.parameter_values.get(name), slot, span=span)
+
+    def consume(self, expression: Expression) -> None:
+        """Note that the values of all literals in here are part of the plan."""
+        for part in expression.walk():
+            if isinstance(part, Literal) and part.slot is not None:
+                self.consumed.add(part.slot)
+
+
+def parameters_by_name(given: Sequence[Any] | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Positional parameters are called "1", "2", ...; named ones keep their names, without a leading $."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return {str(name).removeprefix("$"): value for name, value in given.items()}
+    return {str(position): value for position, value in enumerate(given, 1)}
+
+
+def span_of(node: Any) -> Span | None:
+    """Where a sqlglot tree stands in the statement: from its first to its last leaf that knows its place."""
+    start: int | None = None
+    end: int | None = None
+    for part in node.walk():
+        place = own_span(part)
+        if place is not None:
+            start = place[0] if start is None else min(start, place[0])
+            end = place[1] if end is None else max(end, place[1])
+    return None if start is None or end is None else (start, end)
+
+
+def own_span(node: Any) -> Span | None:
+    """The place of one node itself."""
+    meta = node._meta
+    if meta and "start" in meta:
+        return meta["start"], meta["end"] + 1
+    if node.key == "datatype":
+        marked = str(node.args.get("kind") or "")
+        if marked.startswith(TYPE):
+            _, start, end, _ = marked.split(TYPE)
+            return int(start), int(end)
+    if node.key == "placeholder":
+        parts = str(node.this or "").split(PARAMETER)
+        if len(parts) == 3:
+            return int(parts[1]), int(parts[2])
+    return None
+
+
+def join_spans(*spans: Span | None) -> Span | None:
+    """The smallest span around all that are known."""
+    known = [span for span in spans if span is not None]
+    if not known:
+        return None
+    return min(span[0] for span in known), max(span[1] for span in known)
+
+
+def closest(name: str, candidates: Sequence[str] | set[str]) -> str | None:
+    """The candidate that `name` was probably meant to be."""
+    import difflib
+
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    found = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
+    return by_lower[found[0]] if found else None
+
+
+def not_found(what: str, name: str, candidates: Sequence[str] | set[str], span: Span | None) -> BindError:
+    """BindError with a hint: the closest candidate, or all of a few."""
+    best = closest(name, candidates)
+    hint = f"did you mean {best}?" if best else None
+    if hint is None and 0 < len(candidates) <= 12:
+        hint = f"there are: {', '.join(candidates)}"
+    return BindError(f"{what} not found: {name}", span=span, hint=hint)

@@ -1,0 +1,321 @@
+"""What a result column is called: the dialect prints an expression in a form of its own, and the column takes that name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gpudb.errors import NotSupportedError
+from gpudb.planner.bind.casts import type_words
+from gpudb.planner.bind.context import span_of
+from gpudb.planner.bind.keywords import KEYWORDS
+from gpudb.planner.constants import interval_type
+from gpudb.planner.tokens import INTERVAL_UNIT, PARAMETER, plain
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_BINARY = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "intdiv": "//",
+    "mod": "%",
+    "pow": "^",
+    "eq": "=",
+    "neq": "!=",
+    "lt": "<",
+    "lte": "<=",
+    "gt": ">",
+    "gte": ">=",
+    "dpipe": "||",
+    "bitwiseand": "&",
+    "bitwiseor": "|",
+    "bitwiseleftshift": "<<",
+    "bitwiserightshift": ">>",
+    "nullsafeeq": "IS NOT DISTINCT FROM",
+    "nullsafeneq": "IS DISTINCT FROM",
+    "glob": "~~~",
+}
+_PREFIX = {"neg": "-", "sqrt": "+", "bitwisenot": "~", "abs": "@"}
+
+# Type names that are keywords print in this form; others as they were written.
+_TYPES = {
+    "int": "INTEGER",
+    "integer": "INTEGER",
+    "bigint": "BIGINT",
+    "smallint": "SMALLINT",
+    "real": "FLOAT",
+    "float": "FLOAT",
+    "double precision": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "varchar": "VARCHAR",
+    "char": "VARCHAR",
+    "character": "VARCHAR",
+    "character varying": "VARCHAR",
+    "char varying": "VARCHAR",
+    "decimal": "DECIMAL",
+    "numeric": "DECIMAL",
+    "dec": "DECIMAL",
+    "timestamp": "TIMESTAMP",
+    "timestamp without time zone": "TIMESTAMP",
+    "interval": "INTERVAL",
+}
+
+
+def column_name(node: Any, sql: str) -> str:
+    """The name of a result column that has no alias.  `node` is a sqlglot tree, `sql` the statement."""
+    while node.key == "paren":
+        node = node.this
+    if node.key == "column":
+        return str(node.name)
+    return _Printer(sql).print(node)
+
+
+def quoted(name: str) -> str:
+    """A name in double quotes where it would not read back without."""
+    name = plain(name)
+    if _PLAIN_NAME.fullmatch(name) and name.lower() not in KEYWORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def string(text: str) -> str:
+    """A string as SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+class _Printer:
+    """Trees to text; one method per kind of node that is no operator."""
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+
+    def print(self, node: Any) -> str:
+        key = node.key
+        if key in _BINARY:
+            return self.binary(node, _BINARY[key])
+        if key in ("and", "or"):
+            terms = " {} ".format(key.upper()).join(self.print(term) for term in chain(node))
+            return f"({terms})"
+        if key in _PREFIX:
+            return self.prefix(node, _PREFIX[key])
+        method = getattr(self, "print_" + key, None)
+        if method is None:
+            raise NotSupportedError(f"{describe(node)} is not supported", span=span_of(node))
+        return str(method(node))
+
+    def list(self, nodes: Any) -> str:
+        return ", ".join(self.print(node) for node in nodes)
+
+    def binary(self, node: Any, operator: str) -> str:
+        if node.key == "pow":
+            operator = self.power(node)
+        return f"({self.print(node.this)} {operator} {self.print(node.expression)})"
+
+    def power(self, node: Any) -> str:
+        """sqlglot reads ^ and ** alike: look at what was written between the operands."""
+        left, right = span_of(node.this), span_of(node.expression)
+        return "**" if left and right and "**" in self.sql[left[1] : right[0]] else "^"
+
+    def prefix(self, node: Any, operator: str) -> str:
+        if operator == "-":
+            number = negated_number(node)
+            if number is not None:
+                return number
+        return f"({operator}({self.print(node.this)}))"
+
+    def print_paren(self, node: Any) -> str:
+        return self.print(node.this)
+
+    def print_column(self, node: Any) -> str:
+        if node.this.key == "star":
+            return self.print_star(node.this)
+        parts = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
+        return ".".join(quoted(part.name) for part in parts if part is not None)
+
+    def print_star(self, node: Any) -> str:
+        return "*"
+
+    def print_literal(self, node: Any) -> str:
+        if node.is_string:
+            return string(node.this)
+        place = span_of(node)
+        return self.sql[place[0] : place[1]] if place else str(node.this)
+
+    def print_rawstring(self, node: Any) -> str:
+        return string(node.this)
+
+    print_bytestring = print_rawstring
+
+    def print_null(self, node: Any) -> str:
+        return "NULL"
+
+    def print_boolean(self, node: Any) -> str:
+        return "true" if node.this else "false"
+
+    def print_placeholder(self, node: Any) -> str:
+        return "$" + str(node.this).split(PARAMETER)[0]
+
+    def print_not(self, node: Any) -> str:
+        inner = node.this
+        if inner.key == "is" and not self.is_prefix_not(inner):
+            return self.is_test(inner, negated=True)
+        return f"(NOT {self.print(inner)})"
+
+    def is_prefix_not(self, node: Any) -> bool:
+        """Whether NOT stands before the operand (NOT a IS NULL) and not within the test (a IS NOT NULL)."""
+        place = span_of(node.this)
+        if place is None:
+            return False
+        before, parentheses = self.sql[: place[0]], 0
+        leftmost = node.this
+        while leftmost is not None:
+            parentheses += leftmost.key == "paren"
+            leftmost = leftmost.args.get("this") if hasattr(leftmost, "args") else None
+            leftmost = leftmost if hasattr(leftmost, "key") else None
+        return re.search(r"\bnot\s*" + r"\(\s*" * parentheses + r"$", before, re.IGNORECASE) is not None
+
+    def print_is(self, node: Any) -> str:
+        return self.is_test(node, negated=False)
+
+    def is_test(self, node: Any, negated: bool) -> str:
+        value = node.expression
+        if value.key == "boolean":
+            operator = "IS DISTINCT FROM" if negated else "IS NOT DISTINCT FROM"
+            return f"(CAST({self.print(node.this)} AS BOOLEAN) {operator} {self.print(value)})"
+        return f"({self.print(node.this)} IS {'NOT ' if negated else ''}NULL)"
+
+    def print_like(self, node: Any, operator: str = "~~") -> str:
+        negated = "!" if node.args.get("negate") else ""
+        return f"({self.print(node.this)} {negated}{operator} {self.print(node.expression)})"
+
+    def print_ilike(self, node: Any) -> str:
+        return self.print_like(node, "~~*")
+
+    def print_escape(self, node: Any) -> str:
+        like = node.this
+        negated = "not_" if like.args.get("negate") else ""
+        arguments = self.list([like.this, like.expression, node.expression])
+        return f"{negated}{like.key}_escape({arguments})"
+
+    def print_similarto(self, node: Any) -> str:
+        return f"regexp_full_match({self.list([node.this, node.expression])})"
+
+    def print_regexplike(self, node: Any) -> str:
+        return f"regexp_matches({self.list([node.this, node.expression])})"
+
+    def print_between(self, node: Any) -> str:
+        low, high = self.print(node.args["low"]), self.print(node.args["high"])
+        return f"({self.print(node.this)} BETWEEN {low} AND {high})"
+
+    def print_in(self, node: Any) -> str:
+        return f"({self.print(node.this)} IN ({self.list(node.expressions)}))"
+
+    def print_case(self, node: Any) -> str:
+        parts = ["CASE "]
+        for branch in node.args["ifs"]:
+            condition = self.print(branch.this)
+            if node.this is not None:
+                condition = f"({self.print(node.this)} = {condition})"
+            parts.append(f"WHEN ({condition}) THEN ({self.print(branch.args['true'])})")
+        default = node.args.get("default")
+        parts.append(f"ELSE {self.print(default) if default is not None else 'NULL'} END")
+        return " ".join(parts)
+
+    def print_cast(self, node: Any, word: str = "CAST") -> str:
+        name, arguments, _ = type_words(node.args["to"])
+        shown = _TYPES.get(" ".join(name.lower().split()), name)
+        if arguments and shown != "TIMESTAMP":
+            shown += f"({', '.join(str(argument.this.this) for argument in arguments)})"
+        return f"{word}({self.print(node.this)} AS {shown})"
+
+    def print_trycast(self, node: Any) -> str:
+        return self.print_cast(node, "TRY_CAST")
+
+    def print_filter(self, node: Any) -> str:
+        return f"{self.print(node.this)} FILTER (WHERE {self.print(node.expression.this)})"
+
+    def print_distinct(self, node: Any) -> str:
+        return "DISTINCT " + self.list(node.expressions)
+
+    def print_order(self, node: Any) -> str:
+        keys = []
+        for key in node.expressions:
+            keys.append(self.print(key.this) + (" DESC" if key.args.get("desc") else ""))
+        return f"{self.print(node.this)} ORDER BY {', '.join(keys)}"
+
+    def print_currentdate(self, node: Any) -> str:
+        return "current_date"
+
+    def print_currenttimestamp(self, node: Any) -> str:
+        return "current_timestamp"
+
+    def print_anonymous(self, node: Any) -> str:
+        name = str(node.this)
+        arguments = node.expressions
+        if name.startswith(INTERVAL_UNIT):
+            unit = name.removeprefix(INTERVAL_UNIT)
+            operand = f"CAST({self.print(arguments[0])} AS DOUBLE)"
+            type_ = interval_type(unit)
+            return f"to_{unit}(CAST(trunc({operand}) AS {type_}))" if type_ else f"to_{unit}({operand})"
+        name = plain(name).lower()
+        if name == "count" and (not arguments or arguments[0].key == "star"):
+            return "count_star()"
+        if name in ("coalesce", "ifnull"):
+            return f"COALESCE({self.list(arguments)})"
+        if name == "date" and len(arguments) == 1:
+            return f"CAST({self.print(arguments[0])} AS DATE)"
+        return f"{quoted(name)}({self.list(arguments)})"
+
+
+def chain(node: Any) -> list[Any]:
+    """The terms of a AND b AND c (or OR), without recursion: chains may be thousands long."""
+    terms, stack = [], [node]
+    while stack:
+        part = stack.pop()
+        if part.key == node.key:
+            stack += [part.expression, part.this]
+        else:
+            terms.append(part)
+    return terms
+
+
+def negated_number(node: Any) -> str | None:
+    """-1, - -1 and -(1) print as numbers; None where the operand is none."""
+    sign, inner = "-", node.this
+    while inner.key in ("paren", "neg"):
+        if inner.key == "neg":
+            sign = "" if sign else "-"
+        inner = inner.this
+    if inner.key != "literal" or inner.is_string:
+        return None
+    return sign + str(inner.this)
+
+
+def describe(node: Any) -> str:
+    """What a construct is called in an error."""
+    return {
+        "window": "window function (OVER)",
+        "subquery": "scalar subquery",
+        "exists": "EXISTS",
+        "bracket": "indexing with [ ]",
+        "array": "list",
+        "struct": "struct",
+        "lambda": "lambda",
+        "tuple": "row value",
+        "any": "ANY",
+        "all": "ALL",
+        "collate": "COLLATE",
+        "attimezone": "AT TIME ZONE",
+        "jsonextract": "-> operator",
+        "jsonextractscalar": "->> operator",
+        "columns": "COLUMNS",
+        "interval": "INTERVAL in this form",
+        "star": "* in this place",
+        "withingroup": "WITHIN GROUP",
+        "ignorenulls": "IGNORE NULLS",
+        "map": "map",
+        "dot": "field access with a dot",
+        "select": "subquery",
+    }.get(node.key, node.key.upper())

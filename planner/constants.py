@@ -1,0 +1,274 @@
+"""Constants across types: what a literal's text or number is in another type, and how a literal follows from its token.
+
+The binder turns literals into the type they meet; a cached plan that is run with other literals repeats those steps, by
+`literal_value`, on the new values.  The two must never differ, so both call `cast_constant`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from gpudb.errors import ConversionError, NotSupportedError, OutOfRangeError
+from gpudb.functions.cast_text import (
+    parse_boolean,
+    parse_date,
+    parse_decimal,
+    parse_double,
+    parse_integer,
+    parse_real,
+    parse_timestamp,
+)
+from gpudb.planner.expressions import Literal
+from gpudb.types import DOUBLE, INTERVAL, Interval, SqlType
+
+MICROSECONDS_OF_A_DAY = 86_400_000_000
+
+
+def literal_value(literal: Literal, raw: Any) -> Any:
+    """The literal's value when its slot holds `raw`: repeats the literal's steps.
+
+    Raises ConversionError or OutOfRangeError as the steps did when they were first taken.
+    """
+    value = raw
+    for operation, source, target in literal.steps:
+        if operation == "negate":
+            value = None if value is None else -value
+        elif operation == "cast":
+            value = cast_constant(value, source, target)
+        else:
+            value = interval_constant(operation, value, source)
+    return value
+
+
+def cast_constant(value: Any, source: SqlType, target: SqlType) -> Any:
+    """CAST of a constant, both sides in the form of `Literal.value`; NULL stays NULL.
+
+    Raises ConversionError for text that is no value of the type, OutOfRangeError for a number that does not fit,
+    NotSupportedError where `can_cast_constant` says no.
+    """
+    if value is None or source == target:
+        return value
+    if source.is_text:
+        return _from_text(value, target)
+    if target.kind == "BOOLEAN" and source.is_numeric:
+        return value != 0
+    if source.kind == "BOOLEAN":
+        value, source = int(value), SqlType("TINYINT")
+    if target.is_integer:
+        return _checked(_rounded(value, source, 0), value, source, target)
+    if target.kind == "DECIMAL":
+        return _checked(_rounded(value, source, target.scale), value, source, target)
+    if target.is_float:
+        number = value / 10**source.scale if source.kind == "DECIMAL" else float(value)
+        return _as_real(number) if target.kind == "REAL" else number
+    if source.kind == "DATE" and target.kind == "TIMESTAMP":
+        return _checked(value * MICROSECONDS_OF_A_DAY, value, source, target)
+    if source.kind == "TIMESTAMP" and target.kind == "DATE":
+        return value // MICROSECONDS_OF_A_DAY
+    raise NotSupportedError(f"cast of a constant from {source} to {target} is not supported")
+
+
+def can_cast_constant(source: SqlType, target: SqlType) -> bool:
+    """Whether `cast_constant` knows the way."""
+    if source == target or source.kind == "NULL":
+        return True
+    if source.is_text:
+        return target.kind != "NULL"
+    if source.is_numeric or source.kind == "BOOLEAN":
+        return target.is_numeric or target.kind == "BOOLEAN"
+    return source.is_temporal and target.is_temporal
+
+
+def _from_text(text: str, target: SqlType) -> Any:
+    value: Any
+    kind = target.kind
+    if target.is_integer:
+        value = parse_integer(text)
+        low, high = target.bounds
+        value = value if value is not None and low <= value <= high else None
+    elif kind == "DECIMAL":
+        value = parse_decimal(text, target.precision, target.scale)
+    elif kind == "INTERVAL":
+        value = parse_interval(text)
+    else:
+        parse = {
+            "BOOLEAN": parse_boolean,
+            "REAL": parse_real,
+            "DOUBLE": parse_double,
+            "DATE": parse_date,
+            "TIMESTAMP": parse_timestamp,
+        }.get(kind)
+        if parse is None:
+            raise NotSupportedError(f"cast of text to {target} is not supported")
+        value = parse(text)
+    if value is None:
+        shown = text if len(text) <= 80 else text[:77] + "..."
+        raise ConversionError(f"text is not a value of type {target}: {shown!r}")
+    return value
+
+
+def _rounded(value: Any, source: SqlType, scale: int) -> int | None:
+    """A number as an integer scaled by 10**scale; half away from zero for DECIMAL, half to even for floats (as DuckDB)."""
+    if source.is_float:
+        if math.isnan(value) or math.isinf(value):
+            return None
+        if scale == 0:
+            return round(value)
+        scaled = value * 10.0**scale
+        return None if math.isinf(scaled) else int(math.copysign(math.floor(abs(scaled) + 0.5), scaled))
+    if scale >= source.scale:
+        return int(value) * 10 ** (scale - source.scale)
+    divisor = 10 ** (source.scale - scale)
+    quotient, remainder = divmod(abs(value), divisor)
+    quotient += 2 * remainder >= divisor
+    return quotient if value >= 0 else -quotient
+
+
+def _checked(result: int | None, value: Any, source: SqlType, target: SqlType) -> int:
+    low, high = target.bounds
+    if result is None or not low <= result <= high:
+        raise OutOfRangeError(f"value does not fit into {target}: {_shown(value, source)}")
+    return result
+
+
+def _shown(value: Any, source: SqlType) -> str:
+    if source.kind == "DECIMAL" and source.scale:
+        digits = f"{abs(value):0{source.scale + 1}}"
+        return f"{'-' if value < 0 else ''}{digits[: -source.scale]}.{digits[-source.scale :]}"
+    return str(value)
+
+
+def _as_real(number: float) -> float:
+    """Rounded to 32 bits; what is too large overflows to an error, as a cast does."""
+    import struct
+
+    if math.isnan(number) or math.isinf(number):
+        return number
+    try:
+        return float(struct.unpack("f", struct.pack("f", number))[0])
+    except OverflowError:
+        raise OutOfRangeError(f"value does not fit into FLOAT: {number}") from None
+
+
+# --- Intervals -------------------------------------------------------------------------------------------------------
+
+# unit -> (field of Interval, how many of the field's unit)
+_UNITS = {
+    "microseconds": ("microseconds", 1),
+    "milliseconds": ("microseconds", 1_000),
+    "seconds": ("microseconds", 1_000_000),
+    "minutes": ("microseconds", 60_000_000),
+    "hours": ("microseconds", 3_600_000_000),
+    "days": ("days", 1),
+    "weeks": ("days", 7),
+    "months": ("months", 1),
+    "quarters": ("months", 3),
+    "years": ("months", 12),
+    "decades": ("months", 120),
+    "centuries": ("months", 1_200),
+    "millennia": ("months", 12_000),
+}
+_FINER = {"months": ("days", 30), "days": ("microseconds", MICROSECONDS_OF_A_DAY)}
+
+_UNIT_NAMES = {
+    name: unit
+    for unit, names in {
+        "microseconds": "microsecond microseconds us usec usecs",
+        "milliseconds": "millisecond milliseconds ms msec msecs",
+        "seconds": "second seconds s sec secs",
+        "minutes": "minute minutes m min mins",
+        "hours": "hour hours h hr hrs",
+        "days": "day days d dayofmonth",
+        "weeks": "week weeks w",
+        "months": "month months mon mons",
+        "quarters": "quarter quarters",
+        "years": "year years y yr yrs",
+        "decades": "decade decades dec decs",
+        "centuries": "century centuries cent c",
+        "millennia": "millennium millennia mil mils",
+    }.items()
+    for name in names.split()
+}
+
+_PIECE = re.compile(
+    r"\s*(?:(?P<sign>[+-]?)(?P<hours>\d+):(?P<minutes>\d{1,2})(?::(?P<seconds>\d{1,2}(?:\.\d*)?))?"
+    r"|(?P<number>[+-]?\s*\d+)(?P<fraction>\.\d*)?\s*(?P<unit>[A-Za-z]+))"
+)
+
+
+def interval_constant(unit: str, value: Any, source: SqlType) -> Interval | None:
+    """INTERVAL value UNIT: to_days and its kin.  Fractions are cut, but for seconds and milliseconds, as in DuckDB."""
+    if value is None:
+        return None
+    number = cast_constant(value, source, DOUBLE)
+    field, factor = _UNITS[unit]
+    if unit in ("seconds", "milliseconds"):
+        amount = round(number * factor)
+    else:
+        amount = math.trunc(number) * factor
+    return _interval(**{field: amount})
+
+
+def interval_type(unit: str) -> str:
+    """The integer type that the printed form of INTERVAL x UNIT casts x to, '' where it stays DOUBLE."""
+    if unit in ("seconds", "milliseconds"):
+        return ""
+    return "BIGINT" if _UNITS[unit][0] == "microseconds" else "INTEGER"
+
+
+def parse_interval(text: str) -> Interval | None:
+    """'1 year 2 months -3 days 04:05:06.7', 'ago' at the end turns the sign; None where it is no interval."""
+    rest = text.strip()
+    sign = 1
+    if rest.lower().endswith(" ago"):
+        rest, sign = rest[:-4].rstrip(), -1
+    totals = {"months": 0, "days": 0, "microseconds": 0}
+    position = 0
+    if not rest:
+        return None
+    while position < len(rest):
+        match = _PIECE.match(rest, position)
+        if match is None:
+            return None
+        position = match.end()
+        if match["hours"] is not None:
+            seconds = match["seconds"] or "0"
+            whole, _, fraction = seconds.partition(".")
+            time = (int(match["hours"]) * 3600 + int(match["minutes"]) * 60 + int(whole)) * 1_000_000
+            time += int((fraction + "000000")[:6])
+            totals["microseconds"] += -time if match["sign"] == "-" else time
+            continue
+        unit = _UNIT_NAMES.get(match["unit"].lower())
+        if unit is None:
+            return None
+        field, factor = _UNITS[unit]
+        digits = match["number"].replace(" ", "")
+        totals[field] += int(digits) * factor
+        if match["fraction"] and len(match["fraction"]) > 1:
+            _add_fraction(totals, field, factor, match["fraction"], digits.startswith("-"))
+    try:
+        return _interval(**{name: sign * total for name, total in totals.items()})
+    except OutOfRangeError:
+        return None
+
+
+def _add_fraction(totals: dict[str, int], field: str, factor: int, fraction: str, negative: bool) -> None:
+    """Carry a unit's fraction to whole units of the field, and the rest to finer fields (a month counts 30 days)."""
+    numerator, denominator = int(fraction[1:]) * factor * (-1 if negative else 1), 10 ** (len(fraction) - 1)
+    while True:
+        whole = abs(numerator) // denominator * (1 if numerator >= 0 else -1)
+        totals[field] += whole
+        numerator -= whole * denominator
+        if not numerator or field not in _FINER:
+            return
+        field, scale = _FINER[field]
+        numerator *= scale
+
+
+def _interval(months: int = 0, days: int = 0, microseconds: int = 0) -> Interval:
+    limit = 1 << 31
+    if not (-limit <= months < limit and -limit <= days < limit and abs(microseconds) < 1 << 63):
+        raise OutOfRangeError(f"value does not fit into {INTERVAL}")
+    return Interval(months, days, microseconds)

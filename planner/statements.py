@@ -1,0 +1,152 @@
+"""Bound statements: what the session is asked to do, names resolved and types known.
+
+Every statement carries `consumed`, the slots whose *value* shaped it (ordinals, LIMIT, date parts, type modifiers, literals
+that GROUP BY matched by value): a cached plan may serve another statement of the same key only if those values agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gpudb.planner.logical import Node
+from gpudb.types import SqlType
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Base.
+
+    consumed  literal and parameter slots whose value is part of the plan
+    tables    catalog keys of the tables it reads
+    """
+
+    consumed: frozenset[int] = field(default=frozenset(), kw_only=True)
+    tables: frozenset[str] = field(default=frozenset(), kw_only=True)
+
+
+@dataclass(frozen=True)
+class Query(Statement):
+    """SELECT, VALUES, FROM: rows of `plan`."""
+
+    plan: Node
+
+
+@dataclass(frozen=True)
+class Explain(Statement):
+    """EXPLAIN [ANALYZE | MEMORY] statement."""
+
+    mode: Literal["plain", "analyze", "memory"]
+    statement: Statement
+
+
+@dataclass(frozen=True)
+class CreateTable(Statement):
+    """CREATE TABLE with columns.  not_null has one flag a column."""
+
+    name: str
+    columns: tuple[tuple[str, SqlType], ...]
+    not_null: tuple[bool, ...]
+    if_not_exists: bool
+    or_replace: bool
+
+
+@dataclass(frozen=True)
+class CreateTableAs(Statement):
+    """CREATE TABLE ... AS query; the plan's columns are the table's, names made unique."""
+
+    name: str
+    plan: Node
+    if_not_exists: bool
+    or_replace: bool
+    with_data: bool = True
+
+
+@dataclass(frozen=True)
+class DropTable(Statement):
+    """DROP TABLE."""
+
+    name: str
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class Insert(Statement):
+    """INSERT INTO table; `plan` has one column per column of the table, in its order, cast to its type.
+
+    ordinals  the columns that the statement gives; the others are NULL in the plan
+    """
+
+    table: str
+    ordinals: tuple[int, ...]
+    plan: Node
+
+
+@dataclass(frozen=True)
+class CopyFrom(Statement):
+    """COPY table FROM paths.  format: auto, csv, parquet or arrow; ordinals: target columns in file order, None for all."""
+
+    table: str
+    ordinals: tuple[int, ...] | None
+    paths: tuple[str, ...]
+    format: str
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CopyTo(Statement):
+    """COPY (query) TO path.  format: csv, parquet, arrow or json, from the option or the path's ending."""
+
+    plan: Node
+    path: str
+    format: str
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Describe(Statement):
+    """DESCRIBE query or table: one row a column."""
+
+    columns: tuple[tuple[str, SqlType], ...]
+
+
+@dataclass(frozen=True)
+class ShowTables(Statement):
+    """SHOW TABLES."""
+
+
+@dataclass(frozen=True)
+class Set(Statement):
+    """SET name = value."""
+
+    name: str
+    value: str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Reset(Statement):
+    """RESET name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Show(Statement):
+    """SHOW name: the value of a setting."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Begin(Statement):
+    """BEGIN TRANSACTION."""
+
+
+@dataclass(frozen=True)
+class Commit(Statement):
+    """COMMIT."""
+
+
+@dataclass(frozen=True)
+class Rollback(Statement):
+    """ROLLBACK."""
