@@ -8,7 +8,8 @@ Three kinds of entry, by how a function is evaluated:
 * `macro`    SQL in terms of other functions; the binder expands it.
 
 Signatures are written in SQL types: "DOUBLE -> DOUBLE; DATE, BIGINT -> DATE".  The last argument type may end in "..." for
-any number of further arguments.  The docstring's `>>> sql("SELECT ...")` example is run as a test.
+any number of further arguments (none too).  Text functions may also take DECIMAL (of any precision; the body gets
+decimal128) and ANY (the argument as it is, never cast).  The docstring's `>>> sql("SELECT ...")` example is run as a test.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from gpudb.types import SqlType
 KINDS = frozenset(
     "BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT REAL DOUBLE DATE TIMESTAMP VARCHAR INTERVAL".split()
 )
+ARGUMENT_KINDS = KINDS | {"DECIMAL", "ANY"}
 
 
 @dataclass(frozen=True)
 class Overload:
     """One signature of a function.
 
-    arguments  SQL type kinds; variadic repeats the last one
+    arguments  SQL type kinds; variadic repeats the last one any number of times, also none
     result     SQL type of the value
     cpp        C++ expression over the parameter names (scalar)
     domain     (C++ condition, NumPy condition, message): where it is false and the row counts, the statement fails
@@ -62,8 +64,19 @@ class Function:
     aliases: tuple[str, ...]
     overloads: list[Overload]
     doc: str
-    macro: str | None = None
+    macro: str | Callable[[int], str] | None = None
     parameters: tuple[str, ...] = ()
+
+    def expansion(self, count: int) -> tuple[tuple[str, ...], str] | None:
+        """Parameter names and SQL of a macro called with `count` arguments; None where it does not take so many."""
+        if callable(self.macro):
+            if count < len(self.parameters):
+                return None
+            names = self.parameters + tuple(f"argument{i}" for i in range(len(self.parameters), count))
+            return names, self.macro(count)
+        if self.macro is None or count != len(self.parameters):
+            return None
+        return self.parameters, self.macro
 
 
 FUNCTIONS: dict[str, Function] = {}
@@ -73,6 +86,15 @@ def _register(function: Function) -> None:
     for name in (function.name, *function.aliases):
         assert name not in FUNCTIONS, f"function defined twice: {name}"
         FUNCTIONS[name] = function
+
+
+def _add(name: str, aliases: tuple[str, ...], overloads: list[Overload], doc: str, more: bool) -> None:
+    """Register a new function, or (more) further overloads of one."""
+    if more:
+        assert name in FUNCTIONS and not aliases, f"further overloads of an unknown function: {name}"
+        FUNCTIONS[name].overloads.extend(overloads)
+    else:
+        _register(Function(name, aliases, overloads, doc))
 
 
 def parse_type(text: str) -> SqlType:
@@ -91,6 +113,7 @@ def _overloads(name: str, kind: str, signature: str, **rest: Any) -> list[Overlo
         arguments = tuple(part.strip() for part in left.split(",") if part.strip())
         variadic = bool(arguments) and arguments[-1].endswith("...")
         arguments = tuple(argument.removesuffix("...") for argument in arguments)
+        assert set(arguments) <= ARGUMENT_KINDS, f"unknown type in a signature: {signature}"
         found.append(Overload(name, kind, arguments, parse_type(right.strip()), variadic, **rest))
     return found
 
@@ -99,43 +122,61 @@ def scalar(
     signature: str,
     *,
     cpp: str,
+    name: str = "",
     aliases: tuple[str, ...] = (),
+    more: bool = False,
     domain: tuple[str, Callable[..., Any], str] | None = None,
     null_when: tuple[str, Callable[..., Any]] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function over numbers, dates and booleans; the body gets and gives NumPy arrays.
 
     NULL in any argument gives NULL; `domain` and `null_when` say where it fails or is NULL otherwise.  The C++ expression
-    sees each argument in the register type of its SQL type (`SqlType.register`) under the body's parameter name.
+    sees each argument in the register type of its SQL type (`SqlType.register`) under the body's parameter name; it must
+    be harmless for any bits, as rows that do not count are computed too.  What it and the body give is converted to the
+    result's register type.  An INTERVAL argument is a constant: the body gets a `gpudb.types.Interval`, and C++ sees
+    `x_months`, `x_days` (int32) and `x_microseconds` (int64) for a parameter `x`.
+
+    name  the SQL name, where the body's own will not do
+    more  add these overloads to a function that exists
     """
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
-        name = body.__name__.rstrip("_")
-        overloads = _overloads(name, "scalar", signature, cpp=cpp, body=body, domain=domain, null_when=null_when)
-        _register(Function(name, aliases, overloads, inspect.getdoc(body) or ""))
+        sql_name = name or body.__name__.strip("_")
+        overloads = _overloads(sql_name, "scalar", signature, cpp=cpp, body=body, domain=domain, null_when=null_when)
+        _add(sql_name, aliases, overloads, inspect.getdoc(body) or "", more)
         return body
 
     return register
 
 
-def text(signature: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def text(
+    signature: str, *, name: str = "", aliases: tuple[str, ...] = (), more: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function with text among its arguments or as its value; run once per distinct value, on the host.
 
     The body gets, per argument, either a pa.Array without NULLs (one entry per distinct value or tuple) or, for a
-    constant, a Python value; at least one is an array.  It returns a pa.Array of the result's Arrow type, in which a
+    constant, a Python value (as `Literal.value`, but a DATE as days and a TIMESTAMP as microseconds); arrays are of one
+    length, and at least one is an array.  It returns a pa.Array of the result's Arrow type, in which a
     null means NULL.  It raises `ConversionError` or `OutOfRangeError` naming the offending value; so a body that can fail
     is only reached with values that occur in alive rows.
     """
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
-        name = body.__name__.rstrip("_")
-        _register(Function(name, aliases, _overloads(name, "text", signature, body=body), inspect.getdoc(body) or ""))
+        sql_name = name or body.__name__.strip("_")
+        overloads = _overloads(sql_name, "text", signature, body=body)
+        _add(sql_name, aliases, overloads, inspect.getdoc(body) or "", more)
         return body
 
     return register
 
 
-def macro(name: str, parameters: str, sql: str, doc: str, aliases: tuple[str, ...] = ()) -> None:
-    """Register a function that is SQL in terms of others: macro("ifnull", "x, y", "coalesce(x, y)", "...")."""
+def macro(
+    name: str, parameters: str, sql: str | Callable[[int], str], doc: str, aliases: tuple[str, ...] = ()
+) -> None:
+    """Register a function that is SQL in terms of others: macro("ifnull", "x, y", "coalesce(x, y)", "...").
+
+    sql  text over the parameters; or, for a function of any number of arguments, from their number to the text, in which
+         the arguments beyond `parameters` are argument<i>, counted from 0 over all
+    """
     names = tuple(part.strip() for part in parameters.split(",") if part.strip())
     _register(Function(name, aliases, [], doc, macro=sql, parameters=names))

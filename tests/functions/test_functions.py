@@ -1,0 +1,103 @@
+"""Every function against DuckDB on random arguments, its documented example, and its C++ against its NumPy body."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudb.functions.registry import FUNCTIONS, Function, Overload
+from tests.functions import oracle
+from tests.functions.oracle import FAILED, among, integers
+
+CALLS = {
+    "like": {2: "({0} LIKE {1})", 3: "like_escape({0}, {1}, {2})"},
+    "ilike": {2: "({0} ILIKE {1})", 3: "ilike_escape({0}, {1}, {2})"},
+    "glob": {2: "({0} GLOB {1})"},
+    "position": {2: "strpos({0}, {1})"},
+    "concat_operator": {n: " || ".join(f"{{{k}}}" for k in range(n)) for n in range(2, 6)},
+}
+"""How DuckDB spells what is not name(arguments)."""
+
+PATTERNS = ["a.c", "b", "[a-c]+", "^a", "c$", "(a)(b)?", "x*", "", "A", r"\d+", "a|b", "(?i)ab", ".", "é", "l+o", "(.)(.)"]
+LIKES = ["%", "_", "a%", "%a", "%b%", "a_c", "%a%b%", "", "abc", "a%c", "__", "%é%", "a\\%c", "A%", "%%", "H_llo%"]
+GLOBS = ["*", "?", "a*", "*c", "[a-c]*", "[!a]*", "a?c", "", "*.*", "[ab]b[!x]", "a[", "\\*", "[z-a]", "*[é]*"]
+
+GENERATORS = {
+    "repeat": {1: integers(-2, 5)},
+    "substring": {1: integers(-9, 9), 2: integers(-9, 9)},
+    "substring_grapheme": {1: integers(-9, 9), 2: integers(-9, 9)},
+    "left": {1: integers(-6, 9)},
+    "right": {1: integers(-6, 9)},
+    "left_grapheme": {1: integers(-6, 9)},
+    "right_grapheme": {1: integers(-6, 9)},
+    "split_part": {1: among(",", "a", "", "ab", "-"), 2: integers(-4, 4)},
+    "lpad": {1: integers(-3, 12)},
+    "rpad": {1: integers(-3, 12)},
+    "trim": {1: among("", " ", "ab", "xé", "c0")},
+    "ltrim": {1: among("", " ", "ab", "xé", "c0")},
+    "rtrim": {1: among("", " ", "ab", "xé", "c0")},
+    "replace": {1: among("", "a", "ab", "é", "l"), 2: among("", "x", "aa")},
+    "translate": {1: among("", "abc", "aab", "é%"), 2: among("", "x", "xyz")},
+    "overlay": {2: integers(-3, 9), 3: integers(-3, 9)},
+    "position": {1: among("", "a", "b", "lo", "é", "x")},
+    "contains": {1: among("", "a", "b", "lo", "é", "x")},
+    "starts_with": {1: among("", "a", "A", "He", "é", "x")},
+    "ends_with": {1: among("", "a", "c", "lo", "é", "x")},
+    "to_base": {0: among(0, 1, 5, 255, 10**18, -1, 36), 1: integers(1, 37), 2: integers(-1, 66)},
+    "chr": {0: among(65, 233, 0x1F44D, 0xD800, -1, 0x110000, 1, 0x10FFFF)},
+    "jaro_similarity": {2: among(0.0, 0.5, 0.9)},
+    "jaro_winkler_similarity": {2: among(0.0, 0.5, 0.9)},
+    "like": {1: among(*LIKES), 2: among("", "\\", "!", "xx")},
+    "ilike": {1: among(*LIKES), 2: among("", "\\", "!")},
+    "glob": {1: among(*GLOBS)},
+    "regexp_matches": {1: among(*PATTERNS, "("), 2: among("", "i", "s", "c", "l", "m", "g", "q", "ic", "ci")},
+    "regexp_full_match": {1: among(*PATTERNS, "("), 2: among("", "i", "s", "c", "l")},
+    "regexp_replace": {1: among(*PATTERNS), 2: among("", "X", r"[\0]", r"\1", "a\\\\b"), 3: among("", "g", "i", "gi")},
+    "regexp_extract": {1: among(*PATTERNS), 2: integers(-1, 10), 3: among("", "i", "s")},
+}
+"""Generators of single arguments, by function and place, where random values would rarely be interesting."""
+
+CONSTANT = {
+    "regexp_matches": (1, 2), "regexp_full_match": (1, 2), "regexp_replace": (3,), "regexp_extract": (2, 3), "like": (2,), "ilike": (2,),
+}  # fmt: skip
+"""Arguments that DuckDB takes as constants only: each value is asked for by itself."""
+
+
+def functions() -> list[Function]:
+    return [f for name, f in sorted(FUNCTIONS.items()) if name == f.name]
+
+
+def overloads() -> list[Overload]:
+    return [o for f in functions() for o in f.overloads]
+
+
+def name_of(overload: Overload) -> str:
+    return f"{overload.name}({', '.join(overload.arguments)})"
+
+
+def template(overload: Overload, arity: int) -> str:
+    found = CALLS.get(overload.name, {}).get(arity)
+    return found or f"{overload.name}({', '.join(f'{{{k}}}' for k in range(arity))})"
+
+
+@pytest.mark.parametrize("overload", [o for o in overloads() if o.kind == "text"], ids=name_of)
+def test_text_function_gives_what_duckdb_gives(overload: Overload) -> None:
+    columns = oracle.random_columns(overload, GENERATORS.get(overload.name, {}), seed=1)
+    only_constant = [k for k in CONSTANT.get(overload.name, ()) if k < len(columns)]
+    if not only_constant:
+        check(overload, columns)
+    if len(columns) > 1:  # the same with constants after the first argument, which bodies treat apart
+        combinations = {tuple(c[row] for c in columns[1:]) for row in range(40)}
+        for constants in sorted(c for c in combinations if None not in c)[:12]:
+            check(overload, [columns[0], *constants])
+            if only_constant:
+                check(overload, [c if k not in only_constant else constants[k - 1] for k, c in enumerate(columns)])
+
+
+def check(overload: Overload, columns: list) -> None:
+    ours = oracle.evaluate(overload, columns)
+    theirs = oracle.duckdb_values(template(overload, len(columns)), overload, columns, overload.result.kind)
+    relative = 1e-12 if overload.result.is_float else 0.0
+    for row, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        arguments = [c[row] if isinstance(c, list) else c for c in columns]
+        message = f"{name_of(overload)}{arguments}: {a!r}, DuckDB {b!r}"
+        assert oracle.same(None if a is FAILED else a, b, relative=relative), message
