@@ -89,7 +89,7 @@ class Compiler:
 
     @functools.cached_property
     def identity(self) -> str:
-        """Changes when the compiler does: path, size and time of its files.  A `--version` call would cost every start."""
+        """Changes when the compiler does: path, size, time.  A `--version` call would cost every start some ms."""
         parts = []
         for word in self.command:
             path = shutil.which(word)
