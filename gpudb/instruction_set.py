@@ -1,0 +1,82 @@
+"""All variants, numbered: the core opcodes, then the scalar SQL functions of the registry.
+
+A scalar function contributes up to three elementwise opcodes: its value, its domain (where it may run without failing)
+and the condition under which it is NULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+import gpudb.functions  # noqa: F401 - fills the registry
+from gpudb.functions.registry import FUNCTIONS, Overload, parse_type
+from gpudb.opcodes import OPCODES, Opcode, Variant, variants
+from gpudb.types import RegisterType
+
+
+@dataclass(frozen=True)
+class InstructionSet:
+    """The numbering of one process: `variants[n]` is instruction number n, `number[(name, types, form)]` its inverse."""
+
+    variants: tuple[Variant, ...]
+    number: dict[tuple[str, tuple[RegisterType, ...], str], int]
+    opcodes: dict[str, Opcode]
+
+
+def function_opcode_name(overload: Overload, what: str) -> str:
+    """Name of the opcode behind a scalar function; what: value, domain or null."""
+    return f"{overload.name}{'' if what == 'value' else '_' + what}:{'_'.join(overload.arguments)}"
+
+
+def argument_registers(overload: Overload) -> tuple[RegisterType, ...]:
+    """Register types of the parameters; an INTERVAL takes three: months, days, microseconds."""
+    found: list[RegisterType] = []
+    for kind in overload.arguments:
+        if kind == "INTERVAL":
+            found += [RegisterType.I32, RegisterType.I32, RegisterType.I64]
+        else:
+            found.append(parse_type(kind).register)
+    return tuple(found)
+
+
+def _function_opcodes() -> list[Opcode]:
+    made = []
+    for function in {id(f): f for f in FUNCTIONS.values()}.values():
+        for overload in function.overloads:
+            if overload.kind != "scalar" or overload.variadic:
+                continue
+            inputs = argument_registers(overload)
+            forms = function_forms(len(inputs))
+            names = ", ".join("{" + name + "}" for name in overload.parameters)
+            pieces = [("value", overload.result.register, overload.cpp, overload.body)]
+            if overload.domain is not None:
+                pieces.append(("domain", RegisterType.MASK, overload.domain[0], overload.domain[1]))
+            if overload.null_when is not None:
+                pieces.append(("null", RegisterType.MASK, overload.null_when[0], overload.null_when[1]))
+            for what, out, cpp, body in pieces:
+                name = function_opcode_name(overload, what)
+                label = function.name if what == "value" else f"{function.name}.{what}"
+                made.append(Opcode(name, f"{{out}} = {label}({names})", ((out, *inputs),), forms, cpp, body))
+    return made
+
+
+def function_forms(arity: int) -> tuple[str, ...]:
+    """All vectors; the first a vector and the rest constants."""
+    return ("v" * arity,) if arity < 2 else ("v" * arity, "v" + "s" * (arity - 1))
+
+
+@cache
+def instruction_set() -> InstructionSet:
+    """The numbering; built once a process (the kernels are generated from it)."""
+    opcodes = [*OPCODES.values(), *_function_opcodes()]
+    found = tuple(variants(opcodes))
+    number = {(v.opcode.name, v.signature, v.form): n for n, v in enumerate(found)}
+    assert len(found) < 1 << 16, "instruction numbers are 16 bit in the error word"
+    return InstructionSet(found, number, {o.name: o for o in opcodes})
+
+
+INSTRUCTION = np.dtype([("opcode", "<u4"), ("p", "<u4", (7,))])
+"""One instruction as the kernels read it: 32 bytes."""

@@ -1,0 +1,113 @@
+"""Loading and converting: columns into registers, one register type into another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpudb.opcodes.table import ALL, CODES, R, block_opcode, opcode
+
+Array = Any
+
+CONVERSIONS = [
+    *((R.U32, t) for t in (R.MASK, R.U8, R.U16, R.I32, R.I64)),
+    *((R.I32, t) for t in (R.MASK, R.U8, R.U16, R.U32, R.I64, R.I128)),
+    *((R.I64, t) for t in (R.MASK, R.U8, R.U16, R.U32, R.I32, R.I128)),
+    *((R.I128, t) for t in (R.MASK, R.I32, R.I64)),
+    *((R.F32, t) for t in (R.MASK, R.I32, R.I64, R.I128, R.F64)),
+    *((R.F64, t) for t in (R.MASK, R.U8, R.U16, R.U32, R.I32, R.I64, R.I128, R.F32)),
+    (R.MASK, R.I32),
+    (R.U8, R.U32),
+    (R.U16, R.U32),
+    (R.U8, R.I32),
+    (R.U16, R.I32),
+]
+
+
+@opcode("{out} = {x}", CONVERSIONS, cpp="convert(x, TypeTag<Out>())")
+def Convert(x: Array) -> Array:
+    """Change of register type; the value fits (proven or checked before), integers to floats round to nearest."""
+    return x
+
+
+@opcode("{out} = round({x})", [(t, f) for t in (R.I32, R.I64, R.I128) for f in (R.F32, R.F64)], cpp="round_to_integer(x, TypeTag<Out>())")
+def RoundToInteger(x: Array) -> Array:
+    """Nearest integer, ties to even, as DuckDB casts; 0 where it does not fit (that is checked before)."""
+    with np.errstate(all="ignore"):
+        return np.rint(np.asarray(x, np.float64))
+
+
+@opcode(
+    "{out} = {base} + {scale} * {stored}",
+    [(o, s, o, o) for o in (R.I32, R.I64) for s in CODES],
+    cpp="base + scale * Out(stored)",
+    forms=("vss",),
+)
+def Decode(stored: Array, base: Array, scale: Array) -> Array:
+    """A narrow stored value back to its SQL value; base and scale differ from row group to row group."""
+    with np.errstate(all="ignore"):
+        return base + scale * stored.astype(np.asarray(base).dtype)
+
+
+@opcode("{out} = {value}", [(t, t) for t in ALL], cpp="value", forms=("v", "s"))
+def Copy(value: Array) -> Array:
+    """A register, column or constant into a register."""
+    return value
+
+
+@opcode(
+    "{out} = {table}[{index}]",
+    [(o, i, o) for o in (R.MASK, R.U8, R.U16, R.U32, R.I32, R.I64, R.F64) for i in CODES],
+    cpp="table[index]",
+    forms=("vp",),
+)
+def Lookup(index: Array, table: Array) -> Array:
+    """One entry of a lookup table a row; the table has an entry for every index that can occur, NULL rows' 0 too."""
+    return table[index]
+
+
+@opcode(
+    "{out} = {x} // {divisor}",
+    [(R.U32, t, R.U32) for t in CODES],
+    cpp="uint32(x) / divisor",
+    forms=("vs",),
+)
+def DivideCode(x: Array, divisor: Array) -> Array:
+    """Quotient of an unsigned code: reduces a stored timestamp to days before a lookup."""
+    return x.astype(np.uint32) // divisor
+
+
+@block_opcode("{out} = validity bits of {column}", [(R.MASK,)])
+def ExpandValidity(out: Array, column: Array) -> Array:
+    """A mask from a chunk's validity bits (bit i % 8 of byte i // 8).  No lane waits for another."""
+
+
+@block_opcode("{out} = row numbers", [(R.I64,)])
+def RowNumber(out: Array) -> Array:
+    """The row's number in its source, from 0.  No lane waits for another."""
+
+
+@block_opcode("{out} = {column}[{rows}]", [(t, t, R.U32) for t in ALL])
+def Gather(out: Array, column: Array, rows: Array) -> Array:
+    """Values of an intermediate column at row numbers held in a register.  No lane waits for another."""
+
+
+@block_opcode("{out} = validity of {column}[{rows}]", [(R.MASK, R.U32)])
+def GatherValidity(out: Array, column: Array, rows: Array) -> Array:
+    """Validity bits of a column at row numbers held in a register.  No lane waits for another."""
+
+
+@block_opcode("{out} = key word {word} of group {rows}", [(R.I64, R.U32)])
+def GroupKey(out: Array, rows: Array, word: Array) -> Array:
+    """One key word of the groups (of a hash table) named by a register.  No lane waits for another."""
+
+
+@block_opcode("{out} = word {word} of group {rows}", [(R.I64, R.U32)])
+def GroupWord(out: Array, rows: Array, word: Array) -> Array:
+    """One accumulator (or key) word of the groups named by a register.  No lane waits for another."""
+
+
+@block_opcode("fail with message {message} where {bad} and {alive}")
+def Fail(bad: Array, alive: Array, message: Array) -> Array:
+    """Record the first failing row by atomic minimum over (row, instruction): the same error on every device."""

@@ -1,0 +1,129 @@
+"""Opcodes where rows meet: emitting rows, reducing them, grouping them.  Each has op_<name> in kernels/ops_*.cuh.
+
+A **group table** holds `stride` 64-bit words a group: word 0 is the number of the group's first row, the others are
+accumulators.  Rows that do not count are sent to the trash group, the last one.  The NumPy meaning of these opcodes needs
+the whole machine and lives in `gpudb/devices/reference.py` under the same names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpudb.opcodes.table import R, block_opcode
+
+Operand = Any
+
+
+@block_opcode("skip the tile if no row is alive in {alive}")
+def SkipIfNone(alive: Operand) -> None:
+    """The one jump: to the end of the pipeline if no row of the tile is alive.  All lanes agree (one barrier)."""
+
+
+@block_opcode("{out} = numbers of rows alive in {alive}; counts them for this tile", [(R.U32,)])
+def EmitRows(out: Operand, alive: Operand) -> None:
+    """Compaction list of the tile's alive rows, and their count for the prefix sum over tiles.  Ends in a barrier."""
+
+
+@block_opcode("output {column} = {value} of {rows}", [(t, R.U32) for t in (R.U8, R.U16, R.U32, R.I64, R.I128)])
+def Emit(column: Operand, value: Operand, rows: Operand) -> None:
+    """Write the listed rows of a value to the tile's own stretch of an output column.  The type says only the width."""
+
+
+@block_opcode("output {column} = {value}", [(t,) for t in (R.U8, R.U16, R.U32, R.I64, R.I128)])
+def EmitAll(column: Operand, value: Operand) -> None:
+    """Write every row of a value to the tile's stretch of an output column: no filter, no list."""
+
+
+@block_opcode("word {word} += sum of {value}", [(t,) for t in (R.MASK, R.U8, R.U16, R.U32, R.I32, R.I64)])
+def ReduceAdd(word: Operand, value: Operand) -> None:
+    """Add a register's sum to a word of the only group.  Rows that do not count are zero.  Every lane must get here."""
+
+
+@block_opcode("word {word} = min(word {word}, {value})", [(R.I64,)])
+def ReduceMin(word: Operand, value: Operand) -> None:
+    """Minimum of order words into a word of the only group; rows that do not count hold the greatest word."""
+
+
+@block_opcode("word {word} = max(word {word}, {value})", [(R.I64,)])
+def ReduceMax(word: Operand, value: Operand) -> None:
+    """Maximum of order words into a word of the only group; rows that do not count hold the least word."""
+
+
+@block_opcode("words {word}.. += fixed-point lanes of {x} where {keep}", [(R.F64,)])
+def ReduceFixed(word: Operand, x: Operand, keep: Operand, scale: Operand) -> None:
+    """Exact float sum, fast path: three lanes of fixed point; anything inexact or not finite sets the sticky flag."""
+
+
+@block_opcode("{out}.. = fixed-point lanes of {x} where {keep}", [(R.I64, R.F64)])
+def SplitFixed(out: Operand, x: Operand, keep: Operand, scale: Operand) -> None:
+    """Three consecutive registers of fixed-point lanes, so that GroupAdd sums floats exactly; sticky flag as above."""
+
+
+@block_opcode("{out} = group of key {keys} where {alive}", [(R.U32, R.I64)])
+def GroupFind(out: Operand, keys: Operand, alive: Operand, key_words: Operand) -> None:
+    """Find or insert each row's key (consecutive registers of 64-bit words) in the hash table.
+
+    No lane waits for a half-written entry: a key is written to a free entry first, then its number is published by one
+    compare-and-swap.  If the table is full the tile stays undone and runs again after the table has grown.
+    """
+
+
+@block_opcode("first row of group {group} = min(., row)", [(R.U32,)])
+def GroupFirst(group: Operand) -> None:
+    """Remember each group's first row, which orders the groups."""
+
+
+@block_opcode("group {group}: words {word}.. += {first}", [(R.U32,)])
+def GroupAdd1(group: Operand, word: Operand, first: Operand) -> None:
+    """Add one 64-bit register to consecutive words of each row's group."""
+
+
+@block_opcode("group {group}: words {word}.. += {first}, {second}", [(R.U32,)])
+def GroupAdd2(group: Operand, word: Operand, first: Operand, second: Operand) -> None:
+    """Add two 64-bit registers to consecutive words of each row's group."""
+
+
+@block_opcode("group {group}: words {word}.. += {first}, {second}, {third}", [(R.U32,)])
+def GroupAdd3(group: Operand, word: Operand, first: Operand, second: Operand, third: Operand) -> None:
+    """Add three 64-bit registers to consecutive words of each row's group."""
+
+
+@block_opcode("group {group}: words {word}.. += {first}, {second}, {third}, {fourth}", [(R.U32,)])
+def GroupAdd4(group: Operand, word: Operand, first: Operand, second: Operand, third: Operand, fourth: Operand) -> None:
+    """Add four 64-bit registers to consecutive words of each row's group."""
+
+
+@block_opcode("group {group}: word {word} = min(., {value})", [(R.U32, R.I64)])
+def GroupMin(group: Operand, word: Operand, value: Operand) -> None:
+    """Minimum of order words; rows that do not count hold the greatest word."""
+
+
+@block_opcode("group {group}: word {word} = max(., {value})", [(R.U32, R.I64)])
+def GroupMax(group: Operand, word: Operand, value: Operand) -> None:
+    """Maximum of order words; rows that do not count hold the least word."""
+
+
+@block_opcode("group {group}: words {word}.. = min of ({key}, row) with {payload} where {keep}", [(R.U32, R.I64)])
+def GroupArgMin(group: Operand, word: Operand, key: Operand, payload: Operand, keep: Operand) -> None:
+    """Three words: the least order word, its row (ties go to the lowest row) and that row's payload.
+
+    Every lane must get here where tables are shared: lanes of a block take turns, blocks take a lock.
+    """
+
+
+@block_opcode("group {group}: words {word}.. += {x} * {y} exactly, where {keep}", [(R.U32, R.F64)])
+def GroupAddWide(group: Operand, word: Operand, x: Operand, y: Operand, keep: Operand) -> None:
+    """Exact sum of products of doubles: limbs of 32 bits over the whole exponent range, NaN and infinities counted apart.
+
+    The slow path of float sums, and the sums behind variance and correlation.
+    """
+
+
+@block_opcode("{out} = float of the exact sum in words {word}.. of group {rows}", [(R.F64, R.U32)])
+def WideToFloat(out: Operand, rows: Operand, word: Operand) -> None:
+    """Round an exact sum once, to nearest even."""
+
+
+@block_opcode("{out} = float of lanes {word}.. of group {rows}", [(R.F64, R.U32)])
+def FixedToFloat(out: Operand, rows: Operand, word: Operand, scale: Operand) -> None:
+    """Round a sum held in three fixed-point lanes once, to nearest even."""

@@ -1,0 +1,524 @@
+"""A program: what the virtual machine runs.
+
+A program is a list of steps.  A `Pipeline` has one source, a straight run of instructions and one sink; the steps between
+(`OrderGroups`, `SortRows`, `LimitRows`) only rearrange what pipelines left.  A step's result is named by its number.
+
+An operand is a **register** (an offset into the tile's arena), a **column** of the source read in place, a **slot** or a
+plain number.  Slots are parameters: the **prologue** (`gpudb/vm/prologue.py`) fills them before a run, per row group, from literals,
+dictionaries and chunk metadata.  So a program is free of data and can be kept for every statement of its shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpudb.errors import InternalError
+from gpudb.instruction_set import INSTRUCTION, instruction_set
+from gpudb.opcodes import Variant
+from gpudb.types import RegisterType, SqlType
+
+KIND_SHIFT = 30
+REGISTER, COLUMN, SLOT, PLAIN = 0, 1, 2, 3
+MAX_TILE_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Operand:
+    """kind: REGISTER (number = register's number), COLUMN, SLOT or PLAIN (number is the value itself)."""
+
+    kind: int
+    number: int
+    type: RegisterType | None = None
+
+    def __str__(self) -> str:
+        return ("r[{}]", "c[{}]", "s[{}]", "{}")[self.kind].format(self.number)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A variant and its operands: the result first (where there is one), then one per parameter of the opcode."""
+
+    variant: Variant
+    operands: tuple[Operand, ...]
+    note: str = ""
+
+    def __str__(self) -> str:
+        names = dict(zip(operand_names(self.variant), map(str, self.operands), strict=False))
+        return self.variant.opcode.synopsis.format(**names)
+
+
+def operand_names(variant: Variant) -> tuple[str, ...]:
+    """Names of the operands in order."""
+    opcode = variant.opcode
+    return opcode.parameters if opcode.role == "block" else ("out", *opcode.parameters)
+
+
+# --------------------------------------------------------------------------------------------------- dictionaries
+
+
+@dataclass(frozen=True)
+class ColumnDictionary:
+    """The dictionary of column `ordinal` of table `table`."""
+
+    table: str
+    ordinal: int
+
+
+@dataclass(frozen=True)
+class LiteralDictionary:
+    """One text constant: code 0."""
+
+    expression: Any
+
+
+@dataclass(frozen=True)
+class MappedDictionary:
+    """The distinct values of a text function over another dictionary's entries (see `TextTable`)."""
+
+    function: TextFunction
+
+
+@dataclass(frozen=True)
+class UnionDictionary:
+    """All values of several dictionaries, in their order."""
+
+    parts: tuple[DictionaryReference, ...]
+
+
+@dataclass(frozen=True)
+class PairDictionary:
+    """Values of a text function over all pairs of entries: code = left * size of right + right."""
+
+    function: TextFunction
+
+
+DictionaryReference = ColumnDictionary | LiteralDictionary | MappedDictionary | UnionDictionary | PairDictionary
+
+
+@dataclass(frozen=True)
+class RangeDomain:
+    """The integers low .. high, as an argument of a text function over a narrow number (CAST(int AS VARCHAR))."""
+
+    type: SqlType
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class TextFunction:
+    """A function of the registry over dictionary entries.
+
+    overload   the registry's entry; None compares (operator in `name`)
+    domain     what the varying arguments range over: one domain, or two (all pairs)
+    arguments  one an argument: the index of the domain it takes its values from, or a constant expression
+    type       SQL type of the value
+    try_       conversion failures give NULL
+    """
+
+    name: str
+    overload: Any
+    domains: tuple[DictionaryReference | RangeDomain, ...]
+    arguments: tuple[Any, ...]
+    type: SqlType
+    try_: bool = False
+
+
+# --------------------------------------------------------------------------------------------------- slots
+
+
+@dataclass(frozen=True)
+class ConstantSlot:
+    """The value of a constant expression; NULL gives zero bytes."""
+
+    type: RegisterType
+    sql_type: SqlType
+    expression: Any
+
+
+@dataclass(frozen=True)
+class PlainSlot:
+    """A value known when the program was made."""
+
+    type: RegisterType
+    value: int | float
+
+
+@dataclass(frozen=True)
+class ConstantValiditySlot:
+    """1 where a constant expression is not NULL."""
+
+    expression: Any
+    type: RegisterType = RegisterType.MASK
+
+
+@dataclass(frozen=True)
+class ConstantIntervalSlot:
+    """One field (months, days, microseconds) of a constant INTERVAL."""
+
+    type: RegisterType
+    expression: Any
+    part: str
+
+
+@dataclass(frozen=True)
+class BaseSlot:
+    """Base of a stored column's chunk."""
+
+    type: RegisterType
+    column: int
+
+
+@dataclass(frozen=True)
+class ScaleSlot:
+    """Scale of a stored column's chunk."""
+
+    type: RegisterType
+    column: int
+
+
+@dataclass(frozen=True)
+class RangeSlot:
+    """One end of a closed range test on stored values: the constants shifted and clamped into the chunk's stored range.
+
+    low, high  constant expressions in the column's SQL units, or None for an open end; low_open / high_open exclude it
+    side       which end this slot holds: low or high; low > high where no stored value can match
+    """
+
+    type: RegisterType
+    column: int
+    low: Any
+    low_open: bool
+    high: Any
+    high_open: bool
+    side: str
+
+
+@dataclass(frozen=True)
+class CodeSlot:
+    """One end of a range test that finds one text: its code, or an empty range where the dictionary lacks it."""
+
+    type: RegisterType
+    dictionary: DictionaryReference
+    expression: Any
+    side: str
+
+
+@dataclass(frozen=True)
+class TableSlot:
+    """A pointer to a lookup table."""
+
+    table: LookupTable
+    type: RegisterType = RegisterType.I64
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """code -> value of a text function, in `element`; `validity` asks for the mask of values that are not NULL."""
+
+    function: TextFunction
+    element: RegisterType
+    validity: bool = False
+
+
+@dataclass(frozen=True)
+class TranslationTable:
+    """code of one dictionary -> code of another that holds all its values."""
+
+    source: DictionaryReference
+    target: DictionaryReference
+    element: RegisterType = RegisterType.U32
+
+
+@dataclass(frozen=True)
+class RankTable:
+    """code -> rank of its text in binary order; `inverse` gives rank -> code."""
+
+    dictionary: DictionaryReference
+    inverse: bool = False
+    element: RegisterType = RegisterType.U32
+
+
+@dataclass(frozen=True)
+class MemberTable:
+    """code or stored value -> is it in a list of constants?"""
+
+    dictionary: DictionaryReference | None
+    column: int | None
+    items: tuple[Any, ...]
+    element: RegisterType = RegisterType.MASK
+
+
+LookupTable = TextTable | TranslationTable | RankTable | MemberTable
+Slot = (
+    ConstantSlot
+    | PlainSlot
+    | ConstantValiditySlot
+    | ConstantIntervalSlot
+    | BaseSlot
+    | ScaleSlot
+    | RangeSlot
+    | CodeSlot
+    | TableSlot
+)
+
+
+# --------------------------------------------------------------------------------------------------- sources
+
+
+@dataclass(frozen=True)
+class SourceColumn:
+    """One thing a pipeline reads: the stored values of input column `index`, or their validity.
+
+    part  stored (table: encoded values; intermediate: registers' values), validity (table: bits; intermediate: masks), or
+          rows (the permutation of a permuted source)
+    """
+
+    index: int
+    part: str
+    type: RegisterType
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """Rows of a table; `ordinals[i]` is the table's column behind input column i.
+
+    zones  conjuncts (column, RangeSlot numbers low, high) that let a row group be skipped by its zone map
+    """
+
+    table: str
+    ordinals: tuple[int, ...]
+    zones: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class StepSource:
+    """Rows that earlier steps left (several: one after the other), in the order of `order` if it is given."""
+
+    steps: tuple[int, ...]
+    order: int | None = None
+
+
+@dataclass(frozen=True)
+class GroupSource:
+    """Groups of an aggregation, in the order that an OrderGroups step left."""
+
+    step: int
+    order: int
+
+
+@dataclass(frozen=True)
+class SingleRowSource:
+    """One row without columns: SELECT without FROM, one row of VALUES."""
+
+
+Source = TableSource | StepSource | GroupSource | SingleRowSource
+
+
+# --------------------------------------------------------------------------------------------------- sinks and steps
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """One emitted column: `type` gives the width; validity is a column of masks of its own, or absent."""
+
+    type: RegisterType
+    validity: int | None
+    dictionary: DictionaryReference | None = None
+
+
+@dataclass(frozen=True)
+class EmitSink:
+    """Rows, in source order.  columns: what the pipeline's Emit instructions write, values and masks alike.
+
+    values   one an output value: its column, and its validity's column number in `columns`
+    """
+
+    columns: tuple[RegisterType, ...]
+    values: tuple[OutputColumn, ...]
+    filtered: bool
+    limit: tuple[Any, Any] | None = None  # (count, offset): constant expressions, when rows past it need not be made
+
+
+@dataclass(frozen=True)
+class GroupSink:
+    """A group table.
+
+    kind      one (no keys), dense (group number computed from keys of small range), hash
+    capacity  groups of a dense table
+    key_words 64-bit words of a hash table's key
+    words     one an accumulator word: (how it combines, initial value); word 0 is the first row
+    """
+
+    kind: str
+    capacity: int
+    key_words: int
+    words: tuple[tuple[str, int], ...]
+    rows: int = 0  # upper bound of source rows
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Source, instructions, sink.  `registers` holds each register's type; `offsets` its bytes-per-row offset in the arena.
+
+    exact_retry  the step to run instead when the sticky "inexact" flag comes up (float sums), as a whole pipeline
+    """
+
+    source: Source
+    columns: tuple[SourceColumn, ...]
+    slots: tuple[Slot, ...]
+    instructions: tuple[Instruction, ...]
+    registers: tuple[tuple[RegisterType, int], ...]
+    arena: int
+    sink: EmitSink | GroupSink
+    messages: tuple[tuple[str, str, Any], ...] = ()
+    table_step: int | None = None  # group table that GroupWord and GroupKey read
+
+    def encoded(self, tile_rows: int) -> np.ndarray:
+        """The instructions as the kernels read them, for tiles of `tile_rows` rows."""
+        cache: dict[int, np.ndarray] = self.__dict__.setdefault("_encoded", {})
+        if tile_rows not in cache:
+            number = instruction_set().number
+            array = np.zeros(len(self.instructions), INSTRUCTION)
+            for line, ins in enumerate(self.instructions):
+                v = ins.variant
+                array[line]["opcode"] = number[v.opcode.name, v.signature, v.form]
+                for k, operand in enumerate(ins.operands):
+                    payload = operand.number
+                    if operand.kind == REGISTER:
+                        payload = self.registers[operand.number][1] * tile_rows
+                    array[line]["p"][k] = (operand.kind << KIND_SHIFT) | payload
+            cache[tile_rows] = array
+        return cache[tile_rows]
+
+
+@dataclass(frozen=True)
+class OrderGroups:
+    """Numbers of the groups that occur, in order of their first row."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class SortRows:
+    """A permutation of a step's rows by order-word columns, the first word most significant; ties keep row order."""
+
+    step: int
+    words: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LimitRows:
+    """The rows offset .. offset + count of an order (or of a step's rows)."""
+
+    step: int
+    count: Any
+    offset: Any
+
+
+@dataclass(frozen=True)
+class MakeValues:
+    """Rows of constants: rows x columns expressions of the given SQL types."""
+
+    rows: tuple[tuple[Any, ...], ...]
+    types: tuple[SqlType, ...]
+
+
+Step = Pipeline | OrderGroups | SortRows | LimitRows | MakeValues
+
+
+@dataclass(frozen=True)
+class Program:
+    """Steps in order; the last pipeline's rows are the result, whose columns have these names and SQL types.
+
+    exact  another program with the same result that sums floats on the wide path; run when a pipeline finds a value that
+           three fixed-point lanes cannot hold
+    """
+
+    steps: tuple[Step, ...]
+    names: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    tables: tuple[str, ...]
+    result: int
+    logical: str = ""
+    evaluate: Any = field(default=None, compare=False)
+    exact: Any = field(default=None, compare=False)
+
+    @cached_property
+    def pipelines(self) -> tuple[tuple[int, Pipeline], ...]:
+        """(step number, pipeline) in order."""
+        return tuple((n, s) for n, s in enumerate(self.steps) if isinstance(s, Pipeline))
+
+    def verify(self) -> Program:
+        """Check everything a device relies on; raises InternalError naming the instruction.  Returns the program.
+
+        Every register is written before it is read, types agree with the variant, columns, slots and steps exist,
+        steps only look back, and a register's place in the arena overlaps another live register's only with equal width.
+        """
+        for number, step in enumerate(self.steps):
+            if isinstance(step, Pipeline):
+                _verify_pipeline(number, step, self.steps)
+            elif not isinstance(step, MakeValues) and not 0 <= step.step < number:
+                raise InternalError(f"program step looks forward: step {number}")
+        if not isinstance(self.steps[self.result], Pipeline):
+            raise InternalError("a program's result must be a pipeline")
+        return self
+
+
+def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -> None:
+    written: set[int] = set()
+    for line, ins in enumerate(pipeline.instructions):
+        variant = ins.variant
+        where = f"step {number}, instruction {line}: {variant}"
+        expected = len(operand_names(variant))
+        if len(ins.operands) != expected:
+            raise InternalError(f"wrong number of operands: {where}")
+        elementwise = variant.opcode.role == "elementwise"
+        first_is_result = operand_names(variant)[0] == "out"
+        for k, operand in enumerate(ins.operands):
+            if operand.kind == REGISTER:
+                if not 0 <= operand.number < len(pipeline.registers):
+                    raise InternalError(f"no such register {operand.number}: {where}")
+                if k == 0 and first_is_result:
+                    continue
+                if operand.number not in written:
+                    raise InternalError(f"register {operand.number} is read before it is written: {where}")
+            elif operand.kind == COLUMN and not 0 <= operand.number < len(pipeline.columns):
+                raise InternalError(f"no such column {operand.number}: {where}")
+            elif operand.kind == SLOT and not 0 <= operand.number < len(pipeline.slots):
+                raise InternalError(f"no such slot {operand.number}: {where}")
+            if elementwise:
+                _verify_operand_type(pipeline, variant, k, operand, where)
+        if first_is_result:
+            if ins.operands[0].kind != REGISTER:
+                raise InternalError(f"a result must be a register: {where}")
+            count = 3 if variant.opcode.name == "SplitFixed" else 1
+            written.update(range(ins.operands[0].number, ins.operands[0].number + count))
+    places: dict[int, int] = {}
+    for register, (kind, offset) in enumerate(pipeline.registers):
+        if offset + kind.width > pipeline.arena:
+            raise InternalError(f"register {register} lies outside the arena: step {number}")
+        if places.setdefault(offset, kind.width) != kind.width:
+            raise InternalError(f"register {register} shares its place with one of another width: step {number}")
+
+
+def _verify_operand_type(pipeline: Pipeline, variant: Variant, k: int, operand: Operand, where: str) -> None:
+    wanted = variant.signature[k]
+    if k > 0 and variant.form[k - 1] == "p":
+        if operand.kind != SLOT or not isinstance(pipeline.slots[operand.number], TableSlot):
+            raise InternalError(f"operand {k} must be a table slot: {where}")
+        return
+    if operand.kind == PLAIN:
+        raise InternalError(f"operand {k} must be a value: {where}")
+    if k > 0 and (variant.form[k - 1] == "s") != (operand.kind == SLOT):
+        raise InternalError(f"operand {k} has the wrong form: {where}")
+    found = {
+        REGISTER: lambda: pipeline.registers[operand.number][0],
+        COLUMN: lambda: pipeline.columns[operand.number].type,
+        SLOT: lambda: pipeline.slots[operand.number].type,
+    }[operand.kind]()
+    if found is not wanted:
+        raise InternalError(f"operand {k} is {found.suffix}, not {wanted.suffix}: {where}")

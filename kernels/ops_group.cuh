@@ -1,0 +1,195 @@
+// Groups: finding a row's group and adding to its words.
+
+/// Mixes the words of a key; the finaliser is David Stafford's variant 13 of MurmurHash3's.
+DEVICE uint64 hash_step(uint64 hash, uint64 word) {
+    uint64 x = (hash ^ word) + 0x9E3779B97F4A7C15ull;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}
+
+/// The entry of a key, inserted if it is new; -1 if the table is full.  `key` has key_words words, `step` apart.
+DEVICE int64 find_or_insert(const GroupTable& table, const int64* key, int64 step) {
+    const int64 words = table.key_words;
+    uint64 hash = 0;
+    for (int64 w = 0; w < words; ++w) hash = hash_step(hash, uint64(key[w * step]));
+    const uint64 tag = hash & 0xFFFFFFFF00000000ull;
+    int64 fresh = -1;
+    for (uint64 slot = hash & uint64(table.head_mask);; slot = (slot + 1) & uint64(table.head_mask)) {
+        uint64 head = table.heads[slot];
+        if (head == 0) {
+            if (fresh < 0) {
+                fresh = PRIVATE_TABLES ? (*table.used)++ : atomic_add(table.used, 1);
+                if (fresh >= table.capacity) return -1;
+                for (int64 w = 0; w < words; ++w) table.keys[fresh * words + w] = key[w * step];
+                fence();
+            }
+            const uint64 mine = tag | uint64(fresh + 1);
+            if (PRIVATE_TABLES) { table.heads[slot] = mine; return fresh; }
+            head = compare_and_swap(&table.heads[slot], 0, mine);
+            if (head == 0) return fresh;  // else another lane took the slot: see whose key it holds; ours stays an unused entry
+        }
+        if ((head & 0xFFFFFFFF00000000ull) != tag) continue;
+        const int64 entry = int64(head & 0xFFFFFFFFull) - 1;
+        bool same = true;
+        for (int64 w = 0; w < words; ++w) same &= table.keys[entry * words + w] == key[w * step];
+        if (same) return entry;
+    }
+}
+
+/// r[p0] = group of the key in r[p1].. where p2, the trash group elsewhere.  Every lane must get here.
+template <class T, class K>
+DEVICE void op_GroupFind(Tile& tile, const Instruction& ins) {
+    uint32* RESTRICT out = result<uint32>(tile, ins.p[0]);
+    const int64* RESTRICT keys = operand<int64>(tile, ins.p[1]);
+    const Mask* RESTRICT alive = operand<Mask>(tile, ins.p[2]);
+    const GroupTable& table = *tile.table;
+    const int64 step = tile.launch->tile_rows;
+    const int rows = tile.rows;
+    int64 full = 0;
+    int64 last = -1;
+    int last_row = -1;
+    EACH_ROW(i, rows) {
+        if (!alive[i]) { out[i] = uint32(table.capacity); continue; }
+        if (LANES == 1 && last_row >= 0) {  // runs of one key are common in ordered data
+            bool same = true;
+            for (int64 w = 0; w < table.key_words; ++w) same &= keys[w * step + i] == keys[w * step + last_row];
+            if (same) { out[i] = uint32(last); continue; }
+        }
+        const int64 entry = find_or_insert(table, keys + i, step);
+        if (entry < 0) { full = 1; break; }
+        out[i] = uint32(entry);
+        last = entry;
+        last_row = i;
+    }
+    if (block_sum(tile, full)) tile.overflow = true;
+}
+
+/// first row of each row's group = min of itself and the row's number.  Lanes meet only in the accumulators.
+template <class I>
+DEVICE void op_GroupFirst(const Tile& tile, const Instruction& ins) {
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
+    const GroupTable& table = *tile.table;
+    const int64 first = tile.group->first_row + tile.row;
+    int64* RESTRICT words = table.words;
+    const int64 stride = table.stride;
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) {
+        int64* word = words + group[i] * stride;
+        if (first + i < *word) accumulate_min(word, first + i);
+    }
+}
+
+/// words p1.. of each row's group += the K registers from p2 on.  Lanes meet only in the accumulators.
+template <int K>
+DEVICE void group_add(const Tile& tile, const Instruction& ins) {
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
+    const int64* RESTRICT value[K];
+    for (int k = 0; k < K; ++k) value[k] = operand<int64>(tile, ins.p[2 + k]);
+    const GroupTable& table = *tile.table;
+    const int64 stride = table.stride;
+    // Consecutive rows go to different copies, so that a run of one group does not wait for its own last store.
+    const int64 copy = (table.capacity + 1) * stride;
+    const int mask = int(table.copies) - 1;
+    int64* RESTRICT words = table.words + plain(ins.p[1]);
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) {
+        int64* word = words + (i & mask) * copy + group[i] * stride;
+        for (int k = 0; k < K; ++k) accumulate_add(word + k, value[k][i]);
+    }
+}
+template <class I> DEVICE void op_GroupAdd1(const Tile& tile, const Instruction& ins) { group_add<1>(tile, ins); }
+template <class I> DEVICE void op_GroupAdd2(const Tile& tile, const Instruction& ins) { group_add<2>(tile, ins); }
+template <class I> DEVICE void op_GroupAdd3(const Tile& tile, const Instruction& ins) { group_add<3>(tile, ins); }
+template <class I> DEVICE void op_GroupAdd4(const Tile& tile, const Instruction& ins) { group_add<4>(tile, ins); }
+
+/// word p1 of each row's group = min of itself and p2.  Lanes meet only in the accumulators.
+template <class I, class T>
+DEVICE void op_GroupMin(const Tile& tile, const Instruction& ins) {
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
+    const int64* RESTRICT value = operand<int64>(tile, ins.p[2]);
+    int64* RESTRICT words = tile.table->words + plain(ins.p[1]);
+    const int64 stride = tile.table->stride;
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) accumulate_min(words + group[i] * stride, value[i]);
+}
+
+/// word p1 of each row's group = max of itself and p2.  Lanes meet only in the accumulators.
+template <class I, class T>
+DEVICE void op_GroupMax(const Tile& tile, const Instruction& ins) {
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
+    const int64* RESTRICT value = operand<int64>(tile, ins.p[2]);
+    int64* RESTRICT words = tile.table->words + plain(ins.p[1]);
+    const int64 stride = tile.table->stride;
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) accumulate_max(words + group[i] * stride, value[i]);
+}
+
+/// r[p0] = key word p2 of the groups in r[p1].  No lane waits.
+template <class T, class I>
+DEVICE void op_GroupKey(const Tile& tile, const Instruction& ins) {
+    int64* RESTRICT out = result<int64>(tile, ins.p[0]);
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
+    const int64* RESTRICT keys = tile.table->keys + plain(ins.p[2]);
+    const int64 words = tile.table->key_words;
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) out[i] = keys[group[i] * words];
+}
+
+/// r[p0] = word p2 of the groups in r[p1].  No lane waits.
+template <class T, class I>
+DEVICE void op_GroupWord(const Tile& tile, const Instruction& ins) {
+    int64* RESTRICT out = result<int64>(tile, ins.p[0]);
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
+    const int64* RESTRICT words = tile.table->words + plain(ins.p[2]);
+    const int64 stride = tile.table->stride;
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) out[i] = words[group[i] * stride];
+}
+
+DEVICE void arg_min_update(int64* words, int64 key, int64 row, int64 payload) {
+    if (key < words[0] || (key == words[0] && row < words[1])) {
+        words[0] = key;
+        words[1] = row;
+        words[2] = payload;
+    }
+}
+
+/// words p1, p1 + 1, p1 + 2 of each row's group = (key p2, row, payload p3) where that is less, by key then row; where p4.
+/// Three words change together, so where tables are shared lanes take turns (barriers) and blocks take the table's lock.
+template <class I, class T>
+DEVICE void op_GroupArgMin(const Tile& tile, const Instruction& ins) {
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
+    const int64* RESTRICT key = operand<int64>(tile, ins.p[2]);
+    const int64* RESTRICT payload = operand<int64>(tile, ins.p[3]);
+    const Mask* RESTRICT keep = operand<Mask>(tile, ins.p[4]);
+    int64* words = tile.table->words + plain(ins.p[1]);
+    const int64 stride = tile.table->stride;
+    const int64 first = tile.group->first_row + tile.row;
+    const int rows = tile.rows;
+    for (int turn = 0; turn < LANES; ++turn) {
+        if (LANE == turn) {
+            uint64* lock = (uint64*)(tile.table->used + 1);
+            if (!PRIVATE_TABLES) while (compare_and_swap(lock, 0, 1) != 0) {}
+            EACH_ROW(i, rows) if (keep[i]) arg_min_update(words + group[i] * stride, key[i], first + i, payload[i]);
+            fence();
+            if (!PRIVATE_TABLES) compare_and_swap(lock, 1, 0);
+        }
+        sync_lanes();
+    }
+}
+
+/// How the words of two tables combine; GROUP_ARG_MIN stands for three words.
+enum : uint8 { WORD_ADD = 0, WORD_MIN = 1, WORD_MAX = 2, WORD_ARG_MIN = 3, WORD_SKIP = 4 };
+
+DEVICE void combine_words(int64* into, const int64* from, const uint8* kinds, int64 stride) {
+    for (int64 w = 0; w < stride; ++w) {
+        switch (kinds[w]) {
+            case WORD_ADD: into[w] = int64(uint64(into[w]) + uint64(from[w])); break;
+            case WORD_MIN: into[w] = from[w] < into[w] ? from[w] : into[w]; break;
+            case WORD_MAX: into[w] = from[w] > into[w] ? from[w] : into[w]; break;
+            case WORD_ARG_MIN: arg_min_update(into + w, from[w], from[w + 1], from[w + 2]); break;
+            default: break;
+        }
+    }
+}

@@ -1,0 +1,38 @@
+// Aggregates without GROUP BY: words of the only group (group 0 of copy 0).
+
+/// word p0 += sum of p1.  Every lane must get here: block_sum() syncs.
+template <class T>
+DEVICE void op_ReduceAdd(const Tile& tile, const Instruction& ins) {
+    const T* RESTRICT value = operand<T>(tile, ins.p[1]);
+    const int rows = tile.rows;
+    int64 total = 0;
+    if (sizeof(T) <= 2) {  // 32-bit partial sums: twice the SIMD lanes; 65,535 x 32,767 rows fit
+        uint32 narrow = 0;
+        VECTORISE EACH_ROW(i, rows) narrow += uint32(value[i]);
+        total = int64(narrow);
+    } else {
+        VECTORISE EACH_ROW(i, rows) total += int64(value[i]);
+    }
+    total = block_sum(tile, total);
+    if (LANE == 0) accumulate_add(tile.table->words + plain(ins.p[0]), total);
+}
+
+/// word p0 = min of itself and p1.  Lanes meet only in the accumulator.
+template <class T>
+DEVICE void op_ReduceMin(const Tile& tile, const Instruction& ins) {
+    const int64* RESTRICT value = operand<int64>(tile, ins.p[1]);
+    const int rows = tile.rows;
+    int64 least = 0x7FFFFFFFFFFFFFFFll;
+    VECTORISE EACH_ROW(i, rows) { const int64 v = value[i]; least = v < least ? v : least; }
+    accumulate_min(tile.table->words + plain(ins.p[0]), least);
+}
+
+/// word p0 = max of itself and p1.  Lanes meet only in the accumulator.
+template <class T>
+DEVICE void op_ReduceMax(const Tile& tile, const Instruction& ins) {
+    const int64* RESTRICT value = operand<int64>(tile, ins.p[1]);
+    const int rows = tile.rows;
+    int64 greatest = -0x7FFFFFFFFFFFFFFFll - 1;
+    VECTORISE EACH_ROW(i, rows) { const int64 v = value[i]; greatest = v > greatest ? v : greatest; }
+    accumulate_max(tile.table->words + plain(ins.p[0]), greatest);
+}

@@ -1,0 +1,211 @@
+// Exact sums of floats: the sum of the rows' values, rounded once, whatever the order.
+//
+// Fast path: a value is written as three fixed-point lanes of FIXED_BITS bits below a scale that no value of the column
+// exceeds; lanes are 64-bit integers, so sums of them are exact and free of order.  A value that does not fit sets the
+// sticky flag and the pipeline runs again on the wide path: limbs of 32 bits over the whole exponent range.
+
+#define FIXED_BITS 38
+#define FLAG_INEXACT 0
+
+/// Three lanes of x: x = (lane0 + lane1 / 2^38 + lane2 / 2^76) / scale; returns false if that is not exact.
+DEVICE bool fixed_lanes(float64 x, float64 scale, int64& lane0, int64& lane1, int64& lane2) {
+    const float64 magic = 6755399441055744.0;  // 1.5 x 2^52: adding it rounds to an integer held in the low bits
+    const float64 step = 274877906944.0;       // 2^38
+    const float64 high = x * scale;
+    const float64 t0 = high + magic;
+    const float64 rest0 = (high - (t0 - magic)) * step;
+    const float64 t1 = rest0 + magic;
+    const float64 rest1 = (rest0 - (t1 - magic)) * step;
+    const float64 t2 = rest1 + magic;
+    lane0 = int64(float64_bits(t0)) - 0x4338000000000000ll;
+    lane1 = int64(float64_bits(t1)) - 0x4338000000000000ll;
+    lane2 = int64(float64_bits(t2)) - 0x4338000000000000ll;
+    return (rest1 == t2 - magic) & (high < 549755813888.0) & (high > -549755813888.0);  // |high| < 2^39; NaN is false
+}
+
+/// words p0, p0 + 1, p0 + 2 += lanes of p1 where p2, at scale p3.  Every lane must get here.
+template <class T>
+DEVICE void op_ReduceFixed(const Tile& tile, const Instruction& ins) {
+    const float64* RESTRICT value = operand<float64>(tile, ins.p[1]);
+    const Mask* RESTRICT keep = operand<Mask>(tile, ins.p[2]);
+    const float64 scale = *operand<float64>(tile, ins.p[3]);
+    const int rows = tile.rows;
+    int64 total0 = 0, total1 = 0, total2 = 0;
+    int64 inexact = 0;
+    VECTORISE EACH_ROW(i, rows) {
+        const float64 v = value[i];
+        const float64 x = keep[i] ? v : 0.0;
+        int64 lane0, lane1, lane2;
+        inexact |= !fixed_lanes(x, scale, lane0, lane1, lane2);
+        total0 += lane0;
+        total1 += lane1;
+        total2 += lane2;
+    }
+    if (inexact) tile.launch->flags[FLAG_INEXACT] = 1;
+    total0 = block_sum(tile, total0);
+    total1 = block_sum(tile, total1);
+    total2 = block_sum(tile, total2);
+    if (LANE == 0) {
+        int64* words = tile.table->words + plain(ins.p[0]);
+        accumulate_add(words, total0);
+        accumulate_add(words + 1, total1);
+        accumulate_add(words + 2, total2);
+    }
+}
+
+/// r[p0] and the two registers after it = lanes of p1 where p2, at scale p3.  No lane waits.
+template <class T, class V>
+DEVICE void op_SplitFixed(const Tile& tile, const Instruction& ins) {
+    const int64 stride = tile.launch->tile_rows;
+    int64* RESTRICT out0 = result<int64>(tile, ins.p[0]);
+    int64* RESTRICT out1 = out0 + stride;
+    int64* RESTRICT out2 = out1 + stride;
+    const float64* RESTRICT value = operand<float64>(tile, ins.p[1]);
+    const Mask* RESTRICT keep = operand<Mask>(tile, ins.p[2]);
+    const float64 scale = *operand<float64>(tile, ins.p[3]);
+    const int rows = tile.rows;
+    int64 inexact = 0;
+    VECTORISE EACH_ROW(i, rows) {
+        const float64 v = value[i];
+        const float64 x = keep[i] ? v : 0.0;
+        int64 lane0, lane1, lane2;
+        inexact |= !fixed_lanes(x, scale, lane0, lane1, lane2);
+        out0[i] = lane0;
+        out1[i] = lane1;
+        out2[i] = lane2;
+    }
+    if (inexact) tile.launch->flags[FLAG_INEXACT] = 1;
+}
+
+/// sum of parts[i] x 2^(32 i + exponent), i < count, signed parts: rounded once to nearest even.
+NOINLINE float64 round_limbs(const int64* parts, int count, int exponent) {
+    // Carry from the lowest limb up, so that all but the top are 0 .. 2^32 - 1; a negative sum is negated first.
+    uint32 limbs[140];
+    for (int pass = 0; pass < 2; ++pass) {
+        int64 carry = 0;
+        for (int i = 0; i < count; ++i) {
+            const int128 part = int128(pass ? -int128(parts[i]) : int128(parts[i])) + carry;
+            limbs[i] = uint32(uint64(part));
+            carry = int64(part >> 32);
+        }
+        limbs[count] = uint32(uint64(carry));
+        limbs[count + 1] = uint32(uint64(carry) >> 32);
+        if (carry >= 0) {
+            int top = count + 1;
+            while (top >= 0 && limbs[top] == 0) --top;
+            if (top < 0) return 0.0;
+            uint64 mantissa = limbs[top];
+            int shift = 0;
+            for (uint32 t = limbs[top]; t < 0x80000000u; t <<= 1) ++shift;
+            // 64 bits below and with the top one, and whether anything lies lower.
+            const uint64 second = top > 0 ? limbs[top - 1] : 0, third = top > 1 ? limbs[top - 2] : 0;
+            mantissa = (mantissa << 32) | second;
+            if (shift) mantissa = (mantissa << shift) | (third >> (32 - shift));
+            uint64 sticky = shift ? uint64(uint32(third << shift)) : third;
+            for (int i = top - 3; i >= 0 && !sticky; --i) sticky |= limbs[i];
+            int power = 32 * (top - 1) - shift + exponent;  // of the mantissa's last bit
+            // Round to 53 bits, or to fewer where the result is subnormal.
+            int drop = 11;
+            if (power + drop < -1074) drop = -1074 - power;
+            if (drop > 64) return pass ? -0.0 : 0.0;
+            uint64 kept = drop == 64 ? 0 : mantissa >> drop;
+            const uint64 half = uint64(1) << (drop - 1);
+            const uint64 rest = drop == 64 ? mantissa : mantissa & ((uint64(1) << drop) - 1);
+            if (rest > half || (rest == half && (sticky || (kept & 1)))) ++kept;
+            power += drop;
+            float64 value = float64(kept);
+            while (power > 900) { value *= 0x1p900; power -= 900; }
+            while (power < -900) { value *= float64_from_bits(uint64(1023 - 900) << 52); power += 900; }
+            value *= float64_from_bits(uint64(power + 1023) << 52);
+            return pass ? -value : value;
+        }
+    }
+    return 0.0;
+}
+
+/// r[p0] = the sum in lanes p2.. of the groups in r[p1], at scale p3, rounded once.  No lane waits.
+template <class T, class I>
+DEVICE void op_FixedToFloat(const Tile& tile, const Instruction& ins) {
+    float64* RESTRICT out = result<float64>(tile, ins.p[0]);
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
+    const float64 scale = *operand<float64>(tile, ins.p[3]);
+    const int exponent = 1023 - int((float64_bits(scale) >> 52) & 2047);  // of 1 / scale
+    const GroupTable& table = *tile.table;
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) {
+        const int64* lanes = table.words + group[i] * table.stride + plain(ins.p[2]);
+        // lane0 2^76 + lane1 2^38 + lane2, as limbs of 32 bits: each lane is at most 2^63, so pieces stay small.
+        int64 parts[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        for (int lane = 0; lane < 3; ++lane) {
+            const int offset = lane == 0 ? 76 : lane == 1 ? 38 : 0;
+            const bool negative = lanes[lane] < 0;
+            const uint128 spread = uint128(negative ? uint64(0) - uint64(lanes[lane]) : uint64(lanes[lane])) << (offset & 31);
+            for (int k = 0; k < 4; ++k) {
+                const int64 piece = int64(uint64(spread >> (32 * k)) & 0xFFFFFFFFull);
+                parts[(offset >> 5) + k] += negative ? -piece : piece;
+            }
+        }
+        out[i] = round_limbs(parts, 8, exponent - 76);
+    }
+}
+
+// Wide sums: words are 3 counts (+infinity, -infinity, NaN), then WIDE_LIMBS limbs; limb k weighs 2^(32 k - 2176).
+#define WIDE_LIMBS 134
+#define WIDE_WORDS (WIDE_LIMBS + 3)
+#define WIDE_EXPONENT (-2176)
+
+/// group p0: words p1.. += p2 x p3 exactly, where p4.  Lanes meet only in the accumulators.
+template <class I, class T>
+DEVICE void op_GroupAddWide(const Tile& tile, const Instruction& ins) {
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
+    const float64* RESTRICT left = operand<float64>(tile, ins.p[2]);
+    const float64* RESTRICT right = operand<float64>(tile, ins.p[3]);
+    const Mask* RESTRICT keep = operand<Mask>(tile, ins.p[4]);
+    const GroupTable& table = *tile.table;
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) {
+        if (!keep[i]) continue;
+        int64* words = table.words + group[i] * table.stride + plain(ins.p[1]);
+        const float64 x = left[i], y = right[i];
+        const uint64 xb = float64_bits(x), yb = float64_bits(y);
+        const int xe = int((xb >> 52) & 2047), ye = int((yb >> 52) & 2047);
+        if (xe == 2047 || ye == 2047) {
+            const float64 product = x * y;
+            accumulate_add(words + (product != product ? 2 : product > 0 ? 0 : 1), 1);
+            continue;
+        }
+        const uint64 xm = (xb & 0xFFFFFFFFFFFFFull) | (xe ? 0x10000000000000ull : 0);
+        const uint64 ym = (yb & 0xFFFFFFFFFFFFFull) | (ye ? 0x10000000000000ull : 0);
+        const uint128 product = uint128(xm) * ym;  // 106 bits, weighing 2^((xe or 1) + (ye or 1) - 2150)
+        if (product == 0) continue;
+        const bool negative = ((xb ^ yb) >> 63) != 0;
+        const int position = (xe ? xe : 1) + (ye ? ye : 1) - 2150 - WIDE_EXPONENT;
+        const int limb = position >> 5, shift = position & 31;
+        const uint128 low = product << shift;
+        const uint32 high = shift ? uint32(uint64(product >> (128 - shift))) : 0;
+        for (int k = 0; k < 4; ++k) {
+            const int64 piece = int64(uint64(low >> (32 * k)) & 0xFFFFFFFFull);
+            if (piece) accumulate_add(words + 3 + limb + k, negative ? -piece : piece);
+        }
+        if (high) accumulate_add(words + 3 + limb + 4, negative ? -int64(high) : int64(high));
+    }
+}
+
+/// The value of a wide sum: infinities and NaN by IEEE's rules, else rounded once.
+DEVICE float64 wide_value(const int64* words) {
+    const float64 infinity = float64_from_bits(0x7FF0000000000000ull);
+    if (words[2] || (words[0] && words[1])) return float64_from_bits(0x7FF8000000000000ull);
+    if (words[0]) return infinity;
+    if (words[1]) return -infinity;
+    return round_limbs(words + 3, WIDE_LIMBS, WIDE_EXPONENT);
+}
+
+/// r[p0] = the exact sum in words p2.. of the groups in r[p1], rounded once.  No lane waits.
+template <class T, class I>
+DEVICE void op_WideToFloat(const Tile& tile, const Instruction& ins) {
+    float64* RESTRICT out = result<float64>(tile, ins.p[0]);
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
+    const GroupTable& table = *tile.table;
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) out[i] = wide_value(table.words + group[i] * table.stride + plain(ins.p[2]));
+}

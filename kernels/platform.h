@@ -1,0 +1,132 @@
+// What differs between a GPU and a CPU, and nothing else: the only file with #ifdef.
+//
+// A kernel is a block function over a tile.  LANES threads run it together; on a CPU a block is one thread and LANES is 1.
+// PACK consecutive rows are loaded, computed and stored by one lane at a time, so that a GPU issues wide loads; on a CPU
+// PACK is 1 and the loop over the tile is one SIMD loop.
+
+typedef signed char int8;
+typedef unsigned char uint8;
+typedef short int16;
+typedef unsigned short uint16;
+typedef int int32;
+typedef unsigned int uint32;
+typedef long long int64;
+typedef unsigned long long uint64;
+typedef __int128 int128;
+typedef unsigned __int128 uint128;
+typedef float float32;
+typedef double float64;
+typedef uint8 Mask;  // 0 or 1; never bool: bool stops the vectoriser
+
+#define RESTRICT __restrict__
+
+#if defined(__CUDACC_RTC__) || defined(__CUDACC__)
+
+#define DEVICE __device__ inline
+#define DEVICE_MEMBER __device__
+#define NOINLINE __device__ __noinline__
+#define LANE int(threadIdx.x)
+#define LANES int(blockDim.x)
+#define SCRATCH_WORDS ((LANES + 2) & ~1)
+#define BLOCK_ARENA(launch, block) gpudb_shared
+#define ENTRY(name, Arguments) \
+    extern "C" __global__ void name(const Arguments arguments) { name##_block(arguments, int64(blockIdx.x), int64(gridDim.x)); }
+extern __shared__ __align__(16) unsigned char gpudb_shared[];
+#define PACK 8
+#define VECTORISE
+#define UNROLL _Pragma("unroll")
+#define PRIVATE_TABLES 0
+#define RADIX_BITS 4
+#define GRAB 1
+
+DEVICE void sync_lanes() { __syncthreads(); }
+DEVICE void fence() { __threadfence(); }
+DEVICE int64 atomic_add(int64* where, int64 value) { return (int64)atomicAdd((unsigned long long*)where, (unsigned long long)value); }
+DEVICE void atomic_min(int64* where, int64 value) { atomicMin((long long*)where, (long long)value); }
+DEVICE void atomic_max(int64* where, int64 value) { atomicMax((long long*)where, (long long)value); }
+DEVICE uint64 compare_and_swap(uint64* where, uint64 expected, uint64 desired) { return atomicCAS((unsigned long long*)where, (unsigned long long)expected, (unsigned long long)desired); }
+DEVICE uint64 float64_bits(float64 x) { return (uint64)__double_as_longlong(x); }
+DEVICE float64 float64_from_bits(uint64 x) { return __longlong_as_double((int64)x); }
+DEVICE float64 exact_floor(float64 x) { return floor(x); }
+DEVICE float64 exact_ceil(float64 x) { return ceil(x); }
+DEVICE float64 exact_trunc(float64 x) { return trunc(x); }
+DEVICE float64 exact_rint(float64 x) { return rint(x); }
+DEVICE float64 exact_sqrt(float64 x) { return __dsqrt_rn(x); }
+DEVICE float64 exact_abs(float64 x) { return fabs(x); }
+DEVICE float64 exact_fmod(float64 x, float64 y) { return fmod(x, y); }
+
+#else
+
+#define DEVICE static inline
+#define DEVICE_MEMBER inline
+#define NOINLINE static __attribute__((noinline))
+#define VECTORISE _Pragma("GCC ivdep")
+#define UNROLL
+#define SCRATCH_WORDS ((LANES + 9) & ~7)
+#define BLOCK_ARENA(launch, block) ((launch).arena + (block) * (launch).arena_bytes)
+#define ENTRY(name, Arguments) \
+    extern "C" void name(const Arguments* arguments, int64 blocks) { \
+        run_blocks([](const void* a, int64 block, int64 count) { name##_block(*(const Arguments*)a, block, count); }, arguments, blocks); \
+    }
+void run_blocks(void (*run)(const void*, int64, int64), const void* arguments, int64 blocks);
+
+#ifdef GPUDB_LANES  // tests only: LANES threads of a block as fibers, kernels/lanes.h
+
+#define LANE gpudb_lane()
+#define LANES GPUDB_LANES
+#define PACK 8
+#define PRIVATE_TABLES 0
+#define RADIX_BITS 4
+#define GRAB 1
+extern "C" int gpudb_lane();
+extern "C" void gpudb_sync();
+DEVICE void sync_lanes() { gpudb_sync(); }
+
+#else
+
+#define LANE 0
+#define LANES 1
+#define PACK 1
+#define PRIVATE_TABLES 1
+#define RADIX_BITS 8
+#define GRAB 8
+DEVICE void sync_lanes() {}
+
+#endif
+
+DEVICE void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+DEVICE int64 atomic_add(int64* where, int64 value) { return __atomic_fetch_add(where, value, __ATOMIC_RELAXED); }
+DEVICE void atomic_min(int64* where, int64 value) {
+    int64 seen = __atomic_load_n(where, __ATOMIC_RELAXED);
+    while (value < seen && !__atomic_compare_exchange_n(where, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+DEVICE void atomic_max(int64* where, int64 value) {
+    int64 seen = __atomic_load_n(where, __ATOMIC_RELAXED);
+    while (value > seen && !__atomic_compare_exchange_n(where, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+DEVICE uint64 compare_and_swap(uint64* where, uint64 expected, uint64 desired) {
+    __atomic_compare_exchange_n(where, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return expected;
+}
+DEVICE uint64 float64_bits(float64 x) { uint64 bits; __builtin_memcpy(&bits, &x, 8); return bits; }
+DEVICE float64 float64_from_bits(uint64 bits) { float64 x; __builtin_memcpy(&x, &bits, 8); return x; }
+DEVICE float64 exact_floor(float64 x) { return __builtin_floor(x); }
+DEVICE float64 exact_ceil(float64 x) { return __builtin_ceil(x); }
+DEVICE float64 exact_trunc(float64 x) { return __builtin_trunc(x); }
+DEVICE float64 exact_rint(float64 x) { return __builtin_rint(x); }
+DEVICE float64 exact_sqrt(float64 x) { return __builtin_sqrt(x); }
+DEVICE float64 exact_abs(float64 x) { return __builtin_fabs(x); }
+DEVICE float64 exact_fmod(float64 x, float64 y) { return __builtin_fmod(x, y); }
+
+#endif
+
+// State of a group table is private to a block where PRIVATE_TABLES is 1, else shared by all lanes of all blocks.
+DEVICE void accumulate_add(int64* where, int64 value) {
+    if (PRIVATE_TABLES) *where = int64(uint64(*where) + uint64(value)); else atomic_add(where, value);
+}
+DEVICE void accumulate_min(int64* where, int64 value) {
+    if (PRIVATE_TABLES) { if (value < *where) *where = value; } else atomic_min(where, value);
+}
+DEVICE void accumulate_max(int64* where, int64 value) {
+    if (PRIVATE_TABLES) { if (value > *where) *where = value; } else atomic_max(where, value);
+}

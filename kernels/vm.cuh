@@ -1,0 +1,117 @@
+// The interpreter: blocks take tiles from a shared counter and run the program over each.
+
+/// Runs the program over one tile; a tile with no row alive after SkipIfNone ends early, with a count of 0.
+DEVICE void run_tile(Tile& tile, const Launch& launch) {
+    const Instruction* RESTRICT program = launch.instructions;
+    const int64 count = launch.num_instructions;
+    tile.overflow = false;
+    if (launch.tile_counts && LANE == 0) launch.tile_counts[tile.index] = 0;
+    for (int64 pc = 0; pc < count; ++pc) {
+        if (!execute(tile, program[pc], pc) || tile.overflow) break;
+        sync_lanes();
+    }
+    if (launch.tile_done && LANE == 0) launch.tile_done[tile.index] = !tile.overflow;
+}
+
+/// A block's share of a pipeline.  Rows of one tile lie in one row group; the block moves on when cancelled or overflowing.
+DEVICE void gpudb_pipeline_block(const Launch& launch, int64 block, int64 blocks) {
+    Tile tile;
+    tile.launch = &launch;
+    tile.table = launch.tables ? launch.tables + (PRIVATE_TABLES ? block : 0) : nullptr;
+    tile.scratch = (int64*)BLOCK_ARENA(launch, block);
+    tile.arena = (uint8*)(tile.scratch + SCRATCH_WORDS);
+    int64 line = 0;
+    for (;;) {
+        sync_lanes();
+        if (LANE == 0) tile.scratch[LANES] = atomic_add(launch.next_tile, GRAB);
+        sync_lanes();
+        const int64 first = tile.scratch[LANES];
+        sync_lanes();
+        if (first >= launch.num_tiles || *launch.cancel) return;
+        const int64 last = first + GRAB < launch.num_tiles ? first + GRAB : launch.num_tiles;
+        for (int64 index = first; index < last; ++index) {
+            if (launch.tile_done && launch.tile_done[index]) continue;
+            while (line + 1 < launch.num_groups && launch.groups[line + 1].first_tile <= index) ++line;
+            const RowGroup* group = launch.groups + line;
+            tile.group = group;
+            tile.columns = launch.columns + group->line * launch.num_columns;
+            tile.slots = launch.slots + group->line * launch.num_slots;
+            tile.index = index;
+            tile.row = (index - group->first_tile) * launch.tile_rows;
+            const int64 left = group->rows - tile.row;
+            tile.rows = int(left < launch.tile_rows ? left : launch.tile_rows);
+            run_tile(tile, launch);
+            if (tile.overflow) return;
+        }
+    }
+}
+ENTRY(gpudb_pipeline, Launch)
+
+/// Tables of the blocks after the first are combined into the first: entry by entry, found or inserted by key.
+struct MergeLaunch {
+    GroupTable* tables;
+    const uint8* kinds;  // one a word
+    int64* full;         // set to 1 when the first table has no room; table `from` goes on at entry `done[from]`
+    int64* done;
+    int64 num_tables, hashed;
+};
+DEVICE void gpudb_merge_block(const MergeLaunch& merge, int64 block, int64 blocks) {
+    if (block != 0 || LANE != 0) return;
+    GroupTable& into = merge.tables[0];
+    for (int64 t = 0; t < merge.num_tables; ++t) {
+        const GroupTable& from = merge.tables[t];
+        const int64 copy = (from.capacity + 1) * from.stride;
+        for (int64 c = 1; c < from.copies; ++c) {
+            for (int64 g = 0; g < from.capacity; ++g) combine_words(from.words + g * from.stride, from.words + c * copy + g * from.stride, merge.kinds, from.stride);
+        }
+        if (t == 0) continue;
+        const int64 entries = merge.hashed ? (*from.used < from.capacity ? *from.used : from.capacity) : from.capacity;
+        for (int64 g = merge.done[t]; g < entries; ++g) {
+            int64 target = g;
+            if (merge.hashed) target = find_or_insert(into, from.keys + g * from.key_words, 1);
+            if (target < 0) { *merge.full = 1; merge.done[t] = g; return; }
+            combine_words(into.words + target * into.stride, from.words + g * from.stride, merge.kinds, into.stride);
+        }
+        merge.done[t] = entries;
+    }
+}
+ENTRY(gpudb_merge, MergeLaunch)
+
+/// Fills the heads of a hash table that has grown: its entries are kept, only their places change.
+DEVICE void gpudb_rehash_block(const GroupTable& table, int64 block, int64 blocks) {
+    if (block != 0 || LANE != 0) return;
+    const int64 entries = *table.used < table.capacity ? *table.used : table.capacity;
+    *table.used = entries;
+    for (int64 entry = 0; entry < entries; ++entry) {
+        uint64 hash = 0;
+        for (int64 w = 0; w < table.key_words; ++w) hash = hash_step(hash, uint64(table.keys[entry * table.key_words + w]));
+        uint64 slot = hash & uint64(table.head_mask);
+        while (table.heads[slot] != 0) slot = (slot + 1) & uint64(table.head_mask);
+        table.heads[slot] = (hash & 0xFFFFFFFF00000000ull) | uint64(entry + 1);
+    }
+}
+ENTRY(gpudb_rehash, GroupTable)
+
+/// The initial words of every group and copy.
+struct FillLaunch { int64* words; const int64* initial; int64 groups, stride; };
+DEVICE void gpudb_fill_block(const FillLaunch& fill, int64 block, int64 blocks) {
+    for (int64 g = block * LANES + LANE; g < fill.groups; g += blocks * LANES) {
+        for (int64 w = 0; w < fill.stride; ++w) fill.words[g * fill.stride + w] = fill.initial[w];
+    }
+}
+ENTRY(gpudb_fill, FillLaunch)
+
+/// Numbers of the groups that occur (word 0 below the sentinel), and their first rows: what orders the groups.
+struct PresentLaunch { const int64* words; uint32* group; int64* first_row; int64* count; int64 groups, stride; };
+DEVICE void gpudb_present_block(const PresentLaunch& present, int64 block, int64 blocks) {
+    if (block != 0 || LANE != 0) return;
+    int64 count = 0;
+    for (int64 g = 0; g < present.groups; ++g) {
+        const int64 first = present.words[g * present.stride];
+        present.group[count] = uint32(g);
+        present.first_row[count] = first;
+        count += first != 0x7FFFFFFFFFFFFFFFll;
+    }
+    *present.count = count;
+}
+ENTRY(gpudb_present, PresentLaunch)
