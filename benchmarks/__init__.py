@@ -6,8 +6,10 @@
 
 `--quick` runs any of them small and once: it proves that they work and says nothing about speed.
 
-The rules, the same for every engine: a process of its own, held to the same number of processors; the data loaded before the
-clock starts; engines take turns (A B A B); every result becomes an Arrow table inside the clock; repeats vary a literal
-where the query has one; no engine's result cache is on.  `workload` says what a query is, `harness` runs it, `equality`
-compares answers, `report` writes lines, `peers/` knows the engines.
+The rules, the same for every engine: a process of its own, held to the same number of processors; the data loaded
+before the clock starts; engines take turns (A B A B); every result becomes an Arrow table inside the clock; repeats
+vary a literal where the query has one; no engine's result cache is on.
+
+`workload` says what a query is, `harness` runs it, `process` is an engine in a process, `equality` compares answers,
+`report` writes lines, `peers/` knows the engines.
 """

@@ -18,7 +18,9 @@ def make_parser(program: str, description: str) -> argparse.ArgumentParser:
     parser.add_argument("--repeat", type=int, default=7, help="runs after the first one")
     parser.add_argument("--device", default="auto", help="where ours runs: auto, cpu, gpu, gpu!, reference")
     parser.add_argument("--seed", type=int, default=0, help="of the generated data")
-    parser.add_argument("--data", type=Path, default=default_folder(), help="where generated files are kept and found again")
+    parser.add_argument(
+        "--data", type=Path, default=default_folder(), help="where generated files are kept and found again"
+    )
     parser.add_argument("--json", metavar="FILE", help="append the lines to FILE instead of printing them")
     parser.add_argument("--quick", action="store_true", help="few rows, one repeat: does it work at all?")
     return parser
@@ -27,7 +29,9 @@ def make_parser(program: str, description: str) -> argparse.ArgumentParser:
 def add_workload_options(parser: argparse.ArgumentParser, rows: int, peers: str) -> None:
     """Options of benchmarks that compare engines."""
     parser.add_argument("--rows", type=int, default=rows)
-    parser.add_argument("--peers", type=peer_names, default=peer_names(peers), help=f"comma-separated, of {', '.join(PEERS)}")
+    parser.add_argument(
+        "--peers", type=peer_names, default=peer_names(peers), help=f"comma-separated, of {', '.join(PEERS)}"
+    )
     parser.add_argument("--queries", type=names, default=[], help="comma-separated; all by default")
 
 

@@ -51,7 +51,9 @@ def difference(
         position = expected.column_names.index(name)
         wanted = expected.column(position).slice(0, rows)
         if (row := _first_mismatch(actual.column(position), wanted)) is not None:
-            return f"order: {name} is {_show(actual.column(position), row)} instead of {_show(wanted, row)} in row {row}"
+            return (
+                f"order: {name} is {_show(actual.column(position), row)} instead of {_show(wanted, row)} in row {row}"
+            )
     if rows < expected.num_rows:
         return _not_among(actual, expected)
     return _multisets_differ(actual, expected)

@@ -55,8 +55,7 @@ def measure(
                 verdicts = _verdicts(engines, query, runs, Path(folder))
                 selectivity = _selectivity(engines, query, workload)
             lines = [
-                _line(workload, query, engine, threads, runs[engine.name], verdicts, selectivity)
-                for engine in engines
+                _line(workload, query, engine, threads, runs[engine.name], verdicts, selectivity) for engine in engines
             ]
             for line in lines:
                 report.add(line)
@@ -82,7 +81,8 @@ def _start(
         engine = EngineProcess(name, workload, threads, device)
         if isinstance(engine.ready, Ready):
             engines.append(engine)
-            report.note(f"{workload.name}: {name} {engine.ready.version} loaded {workload.rows:,} rows in {engine.ready.load_s:.1f} s")
+            loaded = f"loaded {workload.rows:,} rows in {engine.ready.load_s:.1f} s"
+            report.note(f"{workload.name}: {name} {engine.ready.version} {loaded}")
             continue
         problem = "missing" if engine.ready.missing else "error"
         report.add({"benchmark": workload.name, "engine": name, problem: engine.ready.reason})
@@ -116,8 +116,10 @@ def _read(path: Path) -> pa.Table:
         return pa.ipc.open_stream(source).read_all()
 
 
-def _verdicts(engines: Sequence[EngineProcess], query: Query, runs: dict[str, Runs], folder: Path) -> dict[str, str | None]:
-    """Engine → the first difference from DuckDB's answer, None when equal; engines that cannot be compared are left out."""
+def _verdicts(
+    engines: Sequence[EngineProcess], query: Query, runs: dict[str, Runs], folder: Path
+) -> dict[str, str | None]:
+    """Engine → the first difference from DuckDB's answer, None when equal; those not comparable are left out."""
     oracle = next((engine for engine in engines if engine.name == ORACLE), None)
     if oracle is None or runs[ORACLE].failure is not None:
         return {}

@@ -8,19 +8,20 @@ import os
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import Any
 
 import pyarrow as pa
 
 from benchmarks import peers
 from benchmarks.workload import Query, Workload
 
-QUERY_LIMIT_S = 900.0  # an engine that takes longer is stopped and its remaining queries are reported as failed
+QUERY_LIMIT_S = 900.0  # an engine that takes longer is stopped; its other queries count as failed
 LOAD_LIMIT_S = 3600.0
 
 
 @dataclass(frozen=True)
 class Request:
-    """One run.  cold: forget plans first.  keep: a path for the answer as an Arrow IPC stream, written off the clock."""
+    """One run.  cold: forget plans first.  keep: path for the answer as an Arrow IPC stream, written off the clock."""
 
     query: Query
     repeat: int
@@ -88,7 +89,8 @@ class EngineProcess:
             self._process.join()
         self._connection.close()
 
-    def _receive(self, limit_s: float):  # noqa: ANN202  # Ready or Measured, as the caller knows
+    def _receive(self, limit_s: float) -> Any:
+        """A Failed, or what was asked for."""
         try:
             if self._connection.poll(limit_s):
                 return self._connection.recv()

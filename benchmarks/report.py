@@ -38,13 +38,17 @@ class Report:
     def finish(self, outside_mean: Iterable[str] = ()) -> dict[str, Any]:
         """Writes and returns the summary; `outside_mean` names queries that are left out of it."""
         summary = summarise(self.lines, outside_mean)
-        self._write({"summary": summary})
+        self.write_summary(summary)
         for peer, ratio in summary["geomean_vs"].items():
             query, worst = summary["worst_vs"][peer]
             self.note(f"{SUBJECT} against {peer}: geometric mean {ratio:.2f} x, worst {query} {worst:.2f} x")
         if summary["cold_minus_hot_ms"] is not None:
             self.note(f"first run minus later run: {summary['cold_minus_hot_ms']:.2f} ms (median)")
         return summary
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """The last line."""
+        self._write({"summary": summary})
 
     def _write(self, line: Line) -> None:
         text = json.dumps(line)
@@ -92,7 +96,7 @@ def ratio(theirs_s: float, ours_s: float) -> float:
 
 
 def table_row(lines: list[Line]) -> str:
-    """One query for people: each engine's median in ms, how many times ours that is, and a mark where answers differ."""
+    """One query for people: each engine's median in ms, how many times ours it is, a mark where answers differ."""
     ours = next((line["median_s"] for line in lines if line["engine"] == SUBJECT), None)
     cells = [f"{lines[0]['query']:>4} {lines[0]['rows_out'] if lines[0]['rows_out'] is not None else '-':>9}"]
     for line in lines:

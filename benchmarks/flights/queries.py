@@ -94,7 +94,8 @@ def make_queries(constants: Constants) -> tuple[Query, ...]:
         Query("Q5", "date_trunc('month', dep_timestamp) AS ym, avg(arrdelay) AS del", rest="GROUP BY ym"),
         Query(
             "Q6",
-            "dest_name, extract(month FROM dep_timestamp) AS m, extract(year FROM dep_timestamp) AS y, avg(arrdelay) AS del",
+            "dest_name, extract(month FROM dep_timestamp) AS m, extract(year FROM dep_timestamp) AS y, "
+            "avg(arrdelay) AS del",
             rest="GROUP BY dest_name, y, m",
         ),
         Query("Q7", "count(*)", "origin_name = '{origin}'", literals=origins),

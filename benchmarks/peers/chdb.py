@@ -49,7 +49,9 @@ class Engine(SqlPeer):
         self.session.query("CREATE DATABASE bench")
         self.session.query("USE bench")
         # Times in the data have no zone: read them as UTC, whatever the machine's zone is.
-        self.session.query(f"SET session_timezone = 'UTC', max_threads = {self.threads}, use_query_cache = 0, cast_keep_nullable = 1")
+        self.session.query(
+            f"SET session_timezone = 'UTC', max_threads = {self.threads}, use_query_cache = 0, cast_keep_nullable = 1"
+        )
         self.session.query(f"CREATE TABLE {workload.table} ({columns}) ENGINE = Memory")
         self.session.query(f"INSERT INTO {workload.table} SELECT * FROM file('{workload.path}', Parquet)")
 

@@ -18,7 +18,9 @@ class Engine(duckdb.Engine):
         for field in parquet.read_schema(workload.path):
             name = field.name
             if pa.types.is_string(field.type):
-                values = f"SELECT DISTINCT {name} FROM read_parquet('{workload.path}') WHERE {name} IS NOT NULL ORDER BY ALL"
+                values = (
+                    f"SELECT DISTINCT {name} FROM read_parquet('{workload.path}') WHERE {name} IS NOT NULL ORDER BY ALL"
+                )
                 self.connection.execute(f"CREATE TYPE {name}_values AS ENUM ({values})")
                 name = f"CAST({name} AS {name}_values) AS {name}"
             columns.append(name)

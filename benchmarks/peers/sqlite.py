@@ -22,13 +22,18 @@ class Engine(SqlPeer):
         (r"extract\(isodow FROM (\w+)\)", r"CAST(strftime('%u', \1 / 1000000, 'unixepoch') AS INTEGER)"),
         (r"date_trunc\('month', (\w+)\)", r"datetime(\1 / 1000000, 'unixepoch', 'start of month')"),
         (r"TIMESTAMP ('[^']*')", r"(unixepoch(\1) * 1000000)"),
-        (r"ORDER BY key0(, key1)?$", lambda found: "ORDER BY key0 NULLS LAST" + (", key1 NULLS LAST" if found[1] else "")),
+        (
+            r"ORDER BY key0(, key1)?$",
+            lambda found: "ORDER BY key0 NULLS LAST" + (", key1 NULLS LAST" if found[1] else ""),
+        ),
     )
 
     def __init__(self, threads: int, device: str) -> None:
         self.connection = dbapi.connect(autocommit=True)
         self.cursor = self.connection.cursor()
-        self.cursor.adbc_statement.set_options(**{adbc_driver_sqlite.StatementOptions.BATCH_ROWS.value: str(BATCH_ROWS)})
+        self.cursor.adbc_statement.set_options(
+            **{adbc_driver_sqlite.StatementOptions.BATCH_ROWS.value: str(BATCH_ROWS)}
+        )
         self.version = str(self.run("SELECT sqlite_version()").column(0)[0])
 
     def load(self, workload: Workload) -> None:
@@ -38,7 +43,9 @@ class Engine(SqlPeer):
         columns = ", ".join(_declared(field, workload.primary_key) for field in schema)
         self.cursor.execute(f"CREATE TABLE {workload.table} ({columns})")
         for batch in file.iter_batches(batch_size=BATCH_ROWS):
-            stored = pa.table([column.cast(type_) for column, type_ in zip(batch.columns, schema.types, strict=True)], schema=schema)
+            stored = pa.table(
+                [column.cast(type_) for column, type_ in zip(batch.columns, schema.types, strict=True)], schema=schema
+            )
             self.cursor.adbc_ingest(workload.table, stored, mode="append")
 
     def run(self, sql: str) -> pa.Table:
@@ -55,4 +62,6 @@ def _stored_type(type_: pa.DataType) -> pa.DataType:
 def _declared(field: pa.Field, primary_key: str | None) -> str:
     if field.name == primary_key:
         return f"{field.name} INTEGER PRIMARY KEY"
-    return f"{field.name} {'TEXT' if pa.types.is_string(field.type) else 'FLOAT' if pa.types.is_floating(field.type) else 'INT'}"
+    if pa.types.is_string(field.type):
+        return f"{field.name} TEXT"
+    return f"{field.name} {'FLOAT' if pa.types.is_floating(field.type) else 'INT'}"

@@ -1,1 +1,1 @@
-"""The 13 queries of Bakkum and Skadron, "Accelerating SQL Database Operations on a GPU with CUDA" (2010), over their table."""
+"""The 13 queries and the table of Bakkum and Skadron 2010, "Accelerating SQL Database Operations on a GPU"."""

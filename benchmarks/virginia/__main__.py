@@ -15,7 +15,9 @@ QUICK_ROWS = 100_000
 
 def main() -> int:
     """Makes the data, measures, reports.  0 when ours answered every query and equally."""
-    parser = make_parser("benchmarks.virginia", "the 13 queries of Bakkum and Skadron 2010, with both variants of their data")
+    parser = make_parser(
+        "benchmarks.virginia", "the 13 queries of Bakkum and Skadron 2010, with both variants of their data"
+    )
     add_workload_options(parser, 5_000_000, "sqlite,duckdb")
     parser.add_argument("--variant", choices=("both", *generator.VARIANTS), default="both", help="of the FLOAT columns")
     parser.set_defaults(threads=1)

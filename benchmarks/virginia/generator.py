@@ -1,8 +1,9 @@
 """Makes the table `test`: a row id, three integers and three floats, 28 bytes a row.
 
 uniform is flat over (-100, 100), normal5 and normal20 have these standard deviations; integers are draws with their
-fraction cut off.  The paper's own generator bound its FLOAT columns as integers, so the published row counts are those of
-floats without a fraction.  Both variants exist here: `truncated` is comparable with the paper, `floats` is what it meant.
+fraction cut off.  The paper's own generator bound its FLOAT columns as integers, so the published row counts are those
+of floats without a fraction.  Both variants exist here: `truncated` is comparable with the paper, `floats` is what it
+meant.
 """
 
 from __future__ import annotations
