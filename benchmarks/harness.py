@@ -46,7 +46,7 @@ def measure(
     """
     engines, good = _start(workload, peer_names, threads, device, report)
     try:
-        for query in workload.queries:
+        for query in workload.queries if engines else ():
             with tempfile.TemporaryDirectory(prefix="gpudb-benchmark-") as folder:
                 runs = {engine.name: Runs() for engine in engines}
                 for turn in range(repeat + 1):
