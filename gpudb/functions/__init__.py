@@ -13,9 +13,8 @@ from gpudb.types import SqlType
 
 __all__ = ["Function", "Overload", "bits", "conditional", "date", "lookup", "math", "names", "pattern", "resolve", "text"]
 
-# Types that a type casts to by itself, dearest last; what is not listed needs a CAST.  A number also goes to a DECIMAL.
+# Types that a type casts to by itself; what is not listed needs a CAST.
 WIDER = {
-    "BOOLEAN": (),
     "TINYINT": ("SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "REAL", "DOUBLE"),
     "SMALLINT": ("INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "REAL", "DOUBLE"),
     "INTEGER": ("BIGINT", "HUGEINT", "DECIMAL", "REAL", "DOUBLE"),
@@ -23,12 +22,11 @@ WIDER = {
     "HUGEINT": ("REAL", "DOUBLE"),
     "DECIMAL": ("REAL", "DOUBLE"),
     "REAL": ("DOUBLE",),
-    "DOUBLE": (),
     "DATE": ("TIMESTAMP",),
-    "TIMESTAMP": (),
-    "VARCHAR": (),
-    "INTERVAL": (),
 }
+# What a cast to a type costs: DuckDB's order of preference, which takes BIGINT and DOUBLE before all others.
+COST = {"BIGINT": 101, "DOUBLE": 102, "INTEGER": 103, "DECIMAL": 104, "HUGEINT": 120, "TIMESTAMP": 120, "VARCHAR": 149}
+OTHER_COST = 110
 
 
 def lookup(name: str) -> Function | None:
@@ -79,8 +77,6 @@ def cast_cost(source: str, target: str) -> int | None:
     """0 for the type itself, more for every wider one, None where it needs a CAST."""
     if source == target or target == "ANY":
         return 0
-    if source == "NULL":
-        return 1
-    if target in WIDER[source]:
-        return 1 + WIDER[source].index(target)
+    if source == "NULL" or target in WIDER.get(source, ()):
+        return COST.get(target, OTHER_COST)
     return None

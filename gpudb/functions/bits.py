@@ -1,1 +1,131 @@
-"""Bit operations on integers."""
+"""Bit operations on integers, which are two's complement of the type's width."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpudb.functions.registry import scalar, typed_macro
+
+Array = Any
+SAME = "INTEGER, INTEGER -> INTEGER; BIGINT, BIGINT -> BIGINT"
+
+
+@scalar(SAME, cpp="x & y", aliases=("&",))
+def bit_and(x: Array, y: Array) -> Array:
+    """Bits set in both: the operator &.
+
+    >>> sql("SELECT 12 & 10")
+    8
+    """
+    return x & y
+
+
+@scalar(SAME, cpp="x | y", aliases=("|",))
+def bit_or(x: Array, y: Array) -> Array:
+    """Bits set in either: the operator |.
+
+    >>> sql("SELECT 12 | 10")
+    14
+    """
+    return x | y
+
+
+@scalar(SAME, cpp="x ^ y", aliases=("xor",))
+def bit_xor(x: Array, y: Array) -> Array:
+    """Bits set in one of the two.
+
+    >>> sql("SELECT xor(12, 10)")
+    6
+    """
+    return x ^ y
+
+
+@scalar("INTEGER -> INTEGER; BIGINT -> BIGINT", cpp="~x", aliases=("~",))
+def bit_not(x: Array) -> Array:
+    """Every bit the other way: the operator ~.
+
+    >>> sql("SELECT ~5")
+    -6
+    """
+    return ~x
+
+
+SHIFT_FAILS = "left shift overflows, or of or by a negative number"
+
+
+def _left_fits(x: Array, count: Array) -> Array:
+    """Nothing negative, and no set bit shifted into or past the sign."""
+    bits = np.asarray(x).dtype.itemsize * 8
+    room = np.clip(count, 0, bits - 1)
+    return (count >= 0) & (x >= 0) & ((x == 0) | ((count < bits) & (x <= np.iinfo(np.asarray(x).dtype).max >> room)))
+
+
+@scalar(
+    SAME, cpp="shift_left(x, count)", aliases=("<<",), domain=("shift_left_fits(x, count)", _left_fits, SHIFT_FAILS)
+)
+def shift_left(x: Array, count: Array) -> Array:
+    """Bits moved up: the operator <<.  Fails where a bit would reach the sign, or a number is negative.
+
+    >>> sql("SELECT 3 << 2")
+    12
+    """
+    bits = np.asarray(x).dtype.itemsize * 8
+    with np.errstate(all="ignore"):
+        return np.where((count >= 0) & (count < bits), x << np.clip(count, 0, bits - 1), 0)
+
+
+def _shift_right(x: Array, count: Array, bits: int) -> Array:
+    return np.where((count >= 0) & (count < bits), x >> np.clip(count, 0, bits - 1), 0)
+
+
+@scalar("INTEGER, INTEGER -> INTEGER", cpp="shift_right(x, count, 32)", aliases=(">>",))
+def shift_right(x: Array, count: Array) -> Array:
+    """Bits moved down, the sign staying: the operator >>.  0 where the count is negative or the type's width.
+
+    >>> sql("SELECT 12 >> 2")
+    3
+    """
+    return _shift_right(x, count, 32)
+
+
+@scalar("BIGINT, BIGINT -> BIGINT", cpp="shift_right(x, count, 64)", name="shift_right", more=True)
+def _shift_right_64(x: Array, count: Array) -> Array:
+    return _shift_right(x, count, 64)
+
+
+@scalar("SMALLINT, SMALLINT -> SMALLINT", cpp="shift_right(x, count, 16)", name="shift_right", more=True)
+def _shift_right_16(x: Array, count: Array) -> Array:
+    return _shift_right(x, count, 16)
+
+
+@scalar("TINYINT, TINYINT -> TINYINT", cpp="shift_right(x, count, 8)", name="shift_right", more=True)
+def _shift_right_8(x: Array, count: Array) -> Array:
+    return _shift_right(x, count, 8)
+
+
+def _count_bits(x: Array) -> Array:
+    return np.bitwise_count(np.ascontiguousarray(x).view(f"u{np.asarray(x).dtype.itemsize}"))
+
+
+@scalar("INTEGER -> TINYINT; BIGINT -> TINYINT", cpp="count_bits(x)", bounds=(0, 64))
+def bit_count(x: Array) -> Array:
+    """Number of set bits, of a negative number's two's complement too.
+
+    >>> sql("SELECT bit_count(255)")
+    8
+    """
+    return _count_bits(x)
+
+
+for _kind, _bits in (("TINYINT", 0xFF), ("SMALLINT", 0xFFFF)):
+    typed_macro("bit_count", f"{_kind} -> TINYINT", "x", f"bit_count(bit_and(CAST(x AS INTEGER), {_bits}))")
+    typed_macro("bit_not", f"{_kind} -> {_kind}", "x", f"CAST(bit_not(CAST(x AS INTEGER)) AS {_kind})")
+    for _name, _second in (("bit_and", "y"), ("bit_or", "y"), ("bit_xor", "y"), ("shift_left", "count")):
+        typed_macro(
+            _name,
+            f"{_kind}, {_kind} -> {_kind}",
+            f"x, {_second}",
+            f"CAST({_name}(CAST(x AS INTEGER), CAST({_second} AS INTEGER)) AS {_kind})",
+        )

@@ -1,11 +1,12 @@
 """The registry of scalar SQL functions: one entry a function, one place to edit.
 
-Three kinds of entry, by how a function is evaluated:
+Three kinds of entry, by how an overload is evaluated:
 
 * `@scalar`  over numbers, dates and booleans: a C++ expression and a NumPy body, generated into an opcode like the
   operators (`gpudb/opcodes`), so that it runs once per row inside the tile.
 * `@text`    over text: runs once per *distinct* value on the host (Arrow compute), and becomes a lookup table.
-* `macro`    SQL in terms of other functions; the binder expands it.
+* `macro`    SQL in terms of other functions; the binder expands it.  `typed_macro` does so for one signature, which keeps
+             the kernels small: the month of a TIMESTAMP is the month of its DATE, and needs no opcode of its own.
 
 Signatures are written in SQL types: "DOUBLE -> DOUBLE; DATE, BIGINT -> DATE".  The last argument type may end in "..." for
 any number of further arguments (none too).  Text functions may also take DECIMAL (of any precision; the body gets
@@ -38,6 +39,9 @@ class Overload:
     domain     (C++ condition, NumPy condition, message): where it is false and the row counts, the statement fails
     null_when  (C++ condition, NumPy condition): where true the value is NULL
     body       NumPy (scalar) or Arrow (text) implementation; its meaning, and the test oracle
+    sql        what a macro overload stands for, over its parameters
+    bounds     inclusive (low, high) that every value lies in, where narrower than the type (scalar, exact results)
+    monotone   never falls while its first argument rises and the rest stay (so its range follows from the argument's)
     """
 
     name: str
@@ -49,10 +53,16 @@ class Overload:
     body: Callable[..., Any] = field(default=lambda *_: None, compare=False)
     domain: tuple[str, Callable[..., Any], str] | None = field(default=None, compare=False)
     null_when: tuple[str, Callable[..., Any]] | None = field(default=None, compare=False)
+    sql: str = ""
+    macro_parameters: tuple[str, ...] = ()
+    bounds: tuple[int, int] | None = None
+    monotone: bool = False
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The body's parameter names, which the C++ expression uses too."""
+        """The parameter names: the macro's, or the body's, which the C++ expression uses too."""
+        if self.kind == "macro":
+            return self.macro_parameters
         return tuple(inspect.signature(self.body).parameters)
 
 
@@ -127,6 +137,8 @@ def scalar(
     more: bool = False,
     domain: tuple[str, Callable[..., Any], str] | None = None,
     null_when: tuple[str, Callable[..., Any]] | None = None,
+    bounds: tuple[int, int] | None = None,
+    monotone: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function over numbers, dates and booleans; the body gets and gives NumPy arrays.
 
@@ -142,7 +154,10 @@ def scalar(
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
         sql_name = name or body.__name__.strip("_")
-        overloads = _overloads(sql_name, "scalar", signature, cpp=cpp, body=body, domain=domain, null_when=null_when)
+        overloads = _overloads(
+            sql_name, "scalar", signature, cpp=cpp, body=body, domain=domain, null_when=null_when, bounds=bounds,
+            monotone=monotone,
+        )  # fmt: skip
         _add(sql_name, aliases, overloads, inspect.getdoc(body) or "", more)
         return body
 
@@ -180,3 +195,9 @@ def macro(
     """
     names = tuple(part.strip() for part in parameters.split(",") if part.strip())
     _register(Function(name, aliases, [], doc, macro=sql, parameters=names))
+
+
+def typed_macro(name: str, signature: str, parameters: str, sql: str) -> None:
+    """Register overloads of a function that exists, as SQL over arguments that already have the signature's types."""
+    names = tuple(part.strip() for part in parameters.split(","))
+    _add(name, (), _overloads(name, "macro", signature, sql=sql, macro_parameters=names), "", more=True)

@@ -13,6 +13,12 @@ CALLS = {
     "ilike": {2: "({0} ILIKE {1})", 3: "ilike_escape({0}, {1}, {2})"},
     "glob": {2: "({0} GLOB {1})"},
     "position": {2: "strpos({0}, {1})"},
+    "bit_and": {2: "({0} & {1})"},
+    "bit_or": {2: "({0} | {1})"},
+    "bit_xor": {2: "xor({0}, {1})"},
+    "bit_not": {1: "(~{0})"},
+    "shift_left": {2: "({0} << {1})"},
+    "shift_right": {2: "({0} >> {1})"},
     "concat_operator": {n: " || ".join(f"{{{k}}}" for k in range(n)) for n in range(2, 6)},
 }
 """How DuckDB spells what is not name(arguments)."""
@@ -53,10 +59,17 @@ GENERATORS = {
     "regexp_full_match": {1: among(*PATTERNS, "("), 2: among("", "i", "s", "c", "l")},
     "regexp_replace": {1: among(*PATTERNS), 2: among("", "X", r"[\0]", r"\1", "a\\\\b"), 3: among("", "g", "i", "gi")},
     "regexp_extract": {1: among(*PATTERNS), 2: integers(-1, 10), 3: among("", "i", "s")},
+    "round": {1: among(-400, -19, -18, -10, -9, -3, -2, -1, 0, 1, 2, 5, 15, 22, 310)},
+    "trunc": {1: among(-400, -19, -18, -10, -9, -3, -2, -1, 0, 1, 2, 5, 15, 22, 310)},
+    "round_even": {1: among(-400, -19, -18, -10, -9, -3, -2, -1, 0, 1, 2, 5, 15, 22, 310)},
+    "shift_left": {0: integers(-1, 60), 1: integers(-2, 66)},
+    "shift_right": {1: integers(-2, 66)},
+    "factorial": {0: integers(-2, 40)},
+    "binom": {0: integers(-2, 120), 1: integers(-2, 120)},
 }
 """Generators of single arguments, by function and place, where random values would rarely be interesting."""
 
-CONSTANT = {
+CONSTANT: dict[str, tuple[int, ...]] = {
     "regexp_matches": (1, 2), "regexp_full_match": (1, 2), "regexp_replace": (3,), "regexp_extract": (2, 3), "like": (2,), "ilike": (2,),
 }  # fmt: skip
 """Arguments that DuckDB takes as constants only: each value is asked for by itself."""
@@ -91,6 +104,14 @@ def test_text_function_gives_what_duckdb_gives(overload: Overload) -> None:
             check(overload, [columns[0], *constants])
             if only_constant:
                 check(overload, [c if k not in only_constant else constants[k - 1] for k, c in enumerate(columns)])
+
+
+@pytest.mark.parametrize("overload", [o for o in overloads() if o.kind == "scalar"], ids=name_of)
+def test_scalar_function_gives_what_duckdb_gives(overload: Overload) -> None:
+    intervals = oracle.INTERVALS if "INTERVAL" in overload.arguments else [None]
+    for interval in intervals:
+        columns = oracle.random_columns(overload, GENERATORS.get(overload.name, {}), seed=1, rows=1000)
+        check(overload, [interval if kind == "INTERVAL" else c for c, kind in zip(columns, overload.arguments, strict=True)])
 
 
 def check(overload: Overload, columns: list) -> None:

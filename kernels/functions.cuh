@@ -1,0 +1,150 @@
+// Functions of one row's values, as the C++ expressions of gpudb/functions/*.py call them; their NumPy bodies stand there.
+// All are total: rows that do not count are computed too, so that nothing here divides by zero or loops without end.
+
+// ---- Numbers (gpudb/functions/math.py) ----
+
+/// 10**exponent for 0 to 308, exact to 22; infinite above, 1 below.
+DEVICE float64 power_of_ten(int64 exponent) {
+    const uint64 bits = uint64(exponent < 0 ? 0 : exponent > 511 ? 511 : exponent);
+    float64 power = 1.0;
+    power *= bits & 1 ? 1e1 : 1.0;
+    power *= bits & 2 ? 1e2 : 1.0;
+    power *= bits & 4 ? 1e4 : 1.0;
+    power *= bits & 8 ? 1e8 : 1.0;
+    power *= bits & 16 ? 1e16 : 1.0;
+    power *= bits & 32 ? 1e32 : 1.0;
+    power *= bits & 64 ? 1e64 : 1.0;
+    power *= bits & 128 ? 1e128 : 1.0;
+    power *= bits & 256 ? 1e256 : 1.0;
+    return power;
+}
+
+DEVICE float64 finite_or(float64 x, float64 otherwise) { return exact_abs(x) < portable_infinity() ? x : otherwise; }
+
+/// x rounded, half away from zero, to `digits` decimals (tens where negative).
+DEVICE float64 round_to_digits(float64 x, int32 digits) {
+    const float64 power = power_of_ten(digits < 0 ? -int64(digits) : int64(digits));
+    const float64 scaled = portable_round(digits < 0 ? x / power : x * power);
+    return digits < 0 ? portable_canonical(finite_or(scaled * power, finite_or(x - x, x))) : portable_canonical(finite_or(scaled / power, x));
+}
+
+DEVICE float64 round_to_digits_even(float64 x, int32 digits) {
+    const float64 power = power_of_ten(digits < 0 ? -int64(digits) : int64(digits));
+    const float64 scaled = portable_rint(digits < 0 ? x / power : x * power);
+    return digits < 0 ? portable_canonical(finite_or(scaled * power, finite_or(x - x, x))) : portable_canonical(finite_or(scaled / power, x));
+}
+
+DEVICE float64 trunc_to_digits(float64 x, int32 digits) {
+    const float64 power = power_of_ten(digits < 0 ? -int64(digits) : int64(digits));
+    const float64 scaled = portable_trunc(digits < 0 ? x / power : x * power);
+    return portable_canonical(finite_or(digits < 0 ? scaled * power : scaled / power, x));
+}
+
+/// 10**-digits for -18 to 0, else 1.
+DEVICE int64 integer_unit(int32 digits) {
+    int64 unit = 1;
+    for (int32 i = 0; i < 18; ++i) unit *= (digits < 0 && digits > -19 && i < -digits) ? 10 : 1;
+    return unit;
+}
+
+/// An integer to a multiple of 10**-digits, wrapping.  MODE 0: half away from zero, 1: half to even, 2: towards zero.
+template <int MODE> DEVICE int64 integer_to_digits(int64 x, int32 digits) {
+    const int64 unit = integer_unit(digits);
+    const int64 rest = x % unit, cut = x - rest;
+    const int64 distance = rest < 0 ? -rest : rest;
+    const bool odd = (cut / unit) % 2 != 0;
+    const bool up = unit > 1 && ((MODE == 0 && distance >= unit - distance)
+                                 || (MODE == 1 && (distance > unit - distance || (distance == unit - distance && odd))));
+    const int64 value = wrapping_add(cut, up ? (x < 0 ? -unit : unit) : int64(0));
+    return digits < -18 ? 0 : value;
+}
+
+template <int MODE> DEVICE bool integer_to_digits_fits(int64 x, int32 digits) {
+    const int64 value = integer_to_digits<MODE>(x, digits);
+    const uint64 magnitude = x < 0 ? uint64(0) - uint64(x) : uint64(x);
+    if (digits == -19 && MODE != 2 && magnitude + (MODE == 0) > 5000000000000000000ull) return false;
+    return !(value != 0 && (x < 0) != (value < 0));
+}
+template <int MODE> DEVICE bool integer_to_digits_fits(int32 x, int32 digits) {
+    const int64 value = integer_to_digits<MODE>(int64(x), digits);
+    return value >= -2147483648ll && value <= 2147483647ll;
+}
+
+/// The next even number away from zero.
+DEVICE float64 round_to_even(float64 x) {
+    const float64 up = portable_ceil(exact_abs(x));
+    const float64 odd = exact_floor(up / 2.0) * 2.0 < up ? 1.0 : 0.0;
+    return portable_canonical(portable_copysign(up + odd, x));
+}
+
+/// Remainder with the sign of y.
+DEVICE float64 floor_remainder(float64 x, float64 y) {
+    const float64 rest = exact_fmod(x, y);
+    return portable_canonical((rest < 0.0 && y > 0.0) || (rest > 0.0 && y < 0.0) ? rest + y : rest);
+}
+
+/// The next float from x towards y, as C's nextafter.
+DEVICE float64 next_after(float64 x, float64 y) {
+    const uint64 bits = float64_bits(x);
+    const bool away = (x < y) == (x > 0.0);
+    const float64 smallest = portable_copysign(float64_from_bits(1), y);
+    const float64 next = x == 0.0 ? smallest : float64_from_bits(away ? bits + 1 : bits - 1);
+    return (x != x) | (y != y) ? portable_nan() : x == y ? y : next;
+}
+/// In float64, which holds every float32 and its neighbours exactly.
+DEVICE float32 next_after(float32 x, float32 y) {
+    const float64 magnitude = exact_abs(float64(x));
+    const uint64 bits = float64_bits(magnitude);
+    const int64 exponent = int64(bits >> 52) - 1023;
+    const float64 step = portable_power_of_two((exponent < -126 ? -126 : exponent > 127 ? 127 : exponent) - 23);
+    const bool away = (x < y) == (x > 0.0f);
+    const bool edge = (bits & 0xfffffffffffffull) == 0 && exponent > -126;   // below a power of two steps are half as wide
+    const float64 below = magnitude == portable_infinity() ? 3.4028234663852886e38 : magnitude - (edge ? step / 2.0 : step);
+    const float64 next = portable_copysign(away ? magnitude + step : below, float64(x));
+    const float64 smallest = portable_copysign(1.401298464324817e-45, float64(y));
+    return float32((x != x) | (y != y) ? portable_nan() : x == y ? float64(y) : x == 0.0f ? smallest : next);
+}
+
+/// Greatest common divisor, not negative; lowest int64 where that is it.  At most 93 steps.
+DEVICE int64 greatest_common_divisor(int64 x, int64 y) {
+    uint64 a = x < 0 ? uint64(0) - uint64(x) : uint64(x), b = y < 0 ? uint64(0) - uint64(y) : uint64(y);
+    while (b != 0) { const uint64 rest = a % b; a = b; b = rest; }
+    return int64(a);
+}
+
+DEVICE bool least_common_multiple_fits(int64 x, int64 y) {
+    const int64 lowest = int64(uint64(1) << 63);
+    if (x == 0 || y == 0) return true;
+    if (x == lowest || y == lowest) return false;
+    return !multiply_overflows(x / greatest_common_divisor(x, y), y);
+}
+
+DEVICE int64 least_common_multiple(int64 x, int64 y) {
+    const int64 divisor = greatest_common_divisor(x, y);
+    return divisor <= 0 ? 0 : absolute(wrapping_multiply(int64(x / divisor), y));
+}
+
+// ---- Bits (gpudb/functions/bits.py) ----
+
+template <class T> DEVICE T shift_left(T x, T count) {
+    return count >= 0 && count < T(sizeof(T) * 8) ? T(unsigned_of<T>(x) << (count & T(sizeof(T) * 8 - 1))) : T(0);
+}
+
+/// Nothing negative, and no set bit shifted into or past the sign.
+template <class T> DEVICE bool shift_left_fits(T x, T count) {
+    const T most = T(unsigned_of<T>(~unsigned_of<T>(0)) >> 1);
+    return count >= 0 && x >= 0 && (x == 0 || (count < T(sizeof(T) * 8) && x <= most >> (count & T(sizeof(T) * 8 - 1))));
+}
+
+template <class T> DEVICE T shift_right(T x, T count, int width) {
+    return count >= 0 && count < T(width) ? T(x >> (count & T(sizeof(T) * 8 - 1))) : T(0);
+}
+
+DEVICE int32 count_bits(int64 x) {
+    uint64 bits = uint64(x);
+    bits -= (bits >> 1) & 0x5555555555555555ull;
+    bits = (bits & 0x3333333333333333ull) + ((bits >> 2) & 0x3333333333333333ull);
+    bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0full;
+    return int32((bits * 0x0101010101010101ull) >> 56);
+}
+DEVICE int32 count_bits(int32 x) { return count_bits(int64(uint64(uint32(x)))); }
