@@ -50,7 +50,7 @@ def _elementwise(body: Callable[..., Floats]) -> Callable[..., Floats]:
         arrays = np.broadcast_arrays(*(np.asarray(argument, np.float64) for argument in arguments))
         flat = [np.ascontiguousarray(array).reshape(-1) for array in arrays]
         with np.errstate(all="ignore"):
-            return np.reshape(body(*flat), np.shape(arrays[0]))
+            return body(*flat).reshape(arrays[0].shape)
 
     return function
 
@@ -67,7 +67,8 @@ def _from_bits(bits: Bits) -> Floats:
 
 
 def _select(condition: Booleans, yes: Number, no: Number) -> Floats:
-    return np.where(condition, yes, no)
+    selected: Any = np.where(condition, yes, no)
+    return selected
 
 
 def _select_pair(condition: Booleans, yes: Pair, no: Pair) -> Pair:
