@@ -18,10 +18,12 @@ class Statement:
     """Base.
 
     consumed  literal and parameter slots whose value is part of the plan
+    volatile  it holds the time of binding (current_date): do not keep its plan
     tables    catalog keys of the tables it reads
     """
 
     consumed: frozenset[int] = field(default=frozenset(), kw_only=True)
+    volatile: bool = field(default=False, kw_only=True)
     tables: frozenset[str] = field(default=frozenset(), kw_only=True)
 
 

@@ -22,6 +22,7 @@ class Context:
     parameter_values  their values, in the form of `Literal.value`, as far as known
     consumed          slots whose value shaped the plan
     tables            catalog keys of the tables read
+    volatile          the plan holds the time of binding, and must not be used again
     """
 
     parsed: Parsed
@@ -31,6 +32,7 @@ class Context:
     settings: Mapping[str, Any] = field(default_factory=dict)
     consumed: set[int] = field(default_factory=set)
     tables: set[str] = field(default_factory=set)
+    volatile: bool = False
 
     def is_literal_token(self, expression: Expression) -> bool:
         """Whether a Literal still is the number or string as written (or its negative): it then adapts to other types."""

@@ -1,0 +1,65 @@
+"""Binding: names get columns, expressions get types, implicit casts are written out.
+
+    parsed = parse("SELECT carrier, avg(delay) FROM flights GROUP BY 1")
+    statement = bind(parsed, catalog)          # a planner.statements.Query with a logical plan
+
+Modules: `scope` finds columns, `casts` knows the types, `operators`, `functions` and `aggregates` know what may be
+called, `names` what a result column is called, `grouping` puts expressions over groups, `query` and `statements` put it all
+together.  What is valid SQL but not here raises NotSupportedError with its name and place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gpudb.catalog import Catalog
+from gpudb.errors import Error
+from gpudb.planner.bind.context import Context, parameters_by_name
+from gpudb.planner.bind.statements import StatementBinder
+from gpudb.planner.parse import Parsed, on_a_big_stack
+from gpudb.planner.statements import Explain, Statement
+from gpudb.types import SqlType
+
+__all__ = ["bind"]
+
+
+def bind(
+    parsed: Parsed,
+    catalog: Catalog,
+    parameter_types: Sequence[SqlType] | Mapping[str, SqlType] | None = None,
+    *,
+    parameter_values: Sequence[Any] | Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Statement:
+    """The bound statement; raises BindError, CatalogError, NotSupportedError or a DataError of a literal, with the place.
+
+    parameter_types   by position or by name
+    parameter_values  likewise, in the form of `Literal.value`; needed where the plan consumes them (LIMIT ?)
+    settings          integer_division changes what / means
+    """
+    context = Context(
+        parsed,
+        catalog,
+        parameters_by_name(parameter_types),
+        parameters_by_name(parameter_values),
+        settings or {},
+    )
+
+    def run() -> Statement:
+        return StatementBinder(context).bind(parsed.tree)
+
+    try:
+        statement = on_a_big_stack(run) if parsed.deep else run()
+    except Error as error:
+        error.attach_sql(parsed.sql)
+        raise
+    notes: dict[str, Any] = {
+        "consumed": frozenset(context.consumed),
+        "tables": frozenset(context.tables),
+        "volatile": context.volatile,
+    }
+    if isinstance(statement, Explain):
+        statement = replace(statement, statement=replace(statement.statement, **notes))
+    return replace(statement, **notes)

@@ -1,0 +1,176 @@
+"""Aggregate functions: names, argument types, result types, DISTINCT and FILTER."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpudb.errors import BindError, NotSupportedError
+from gpudb.planner.bind.casts import as_boolean, cast
+from gpudb.planner.bind.context import join_spans, own_span, span_of
+from gpudb.planner.expressions import AggregateCall, Expression, Literal, Span
+from gpudb.planner.tokens import plain
+from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, VARCHAR, SqlType, decimal
+
+if TYPE_CHECKING:
+    from gpudb.planner.bind.expressions import ExpressionBinder
+
+_NAMES = {
+    "count": "count",
+    "count_star": "count_star",
+    "count_if": "count_if",
+    "countif": "count_if",
+    "sum": "sum",
+    "avg": "avg",
+    "mean": "avg",
+    "min": "min",
+    "max": "max",
+    "stddev": "stddev_samp",
+    "stddev_samp": "stddev_samp",
+    "stddev_pop": "stddev_pop",
+    "variance": "var_samp",
+    "var_samp": "var_samp",
+    "var_pop": "var_pop",
+    "corr": "corr",
+    "bool_and": "bool_and",
+    "bool_or": "bool_or",
+    "any_value": "any_value",
+    "arbitrary": "first",
+    "first": "first",
+    "arg_min": "arg_min",
+    "argmin": "arg_min",
+    "min_by": "arg_min",
+    "arg_max": "arg_max",
+    "argmax": "arg_max",
+    "max_by": "arg_max",
+}
+NAMES = tuple(_NAMES)
+
+_LATER = frozenset(
+    """approx_count_distinct approx_quantile approx_top_k arg_max_null arg_min_null array_agg avg_null bit_and bit_or bit_xor
+    bitstring_agg covar_pop covar_samp entropy favg fsum geomean geometric_mean group_concat histogram kahan_sum kurtosis
+    kurtosis_pop last list listagg mad median mode product quantile quantile_cont quantile_disc regr_avgx regr_avgy
+    regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy reservoir_quantile sem skewness string_agg
+    sumkahan""".split()
+)
+
+
+def is_aggregate(name: str) -> bool:
+    """Whether a lower-case name is an aggregate function, supported or not."""
+    return name in _NAMES or name in _LATER
+
+
+def bind_aggregate(binder: ExpressionBinder, written: str, node: Any, condition: Any) -> Expression:
+    """`name([DISTINCT] arguments [ORDER BY ...]) [FILTER (WHERE condition)]`."""
+    place = own_span(node)
+    if written in _LATER:
+        raise NotSupportedError(f"aggregate function is not supported: {written}", span=place)
+    if not binder.aggregates:
+        raise BindError(
+            f"aggregate function is not allowed in {binder.clause}: {written}",
+            span=place,
+            hint="use HAVING" if binder.clause == "WHERE" else None,
+        )
+    name = _NAMES[written]
+    nodes, distinct = _arguments(name, node)
+    inner = binder.inside_aggregate(written)
+    arguments = [inner.bind(argument) for argument in nodes]
+    span = join_spans(place, *(argument.span for argument in arguments))
+    filter_ = None
+    if condition is not None:
+        filter_ = as_boolean(binder.context, binder.inside_aggregate("FILTER").bind(condition))
+    call = _typed(inner, written, name, arguments, span)
+    if call.name in ("min", "max", "bool_and", "bool_or", "any_value", "first", "count_star"):
+        distinct = False  # duplicates change nothing
+    elif distinct and call.name not in ("count",):
+        distinct = True
+    if filter_ is not None:
+        from gpudb.planner.expressions import conjunction, conjuncts
+
+        filter_ = conjunction((*conjuncts(filter_), *conjuncts(call.filter)))
+    return AggregateCall(call.type, call.name, call.arguments, distinct, filter_ or call.filter, span=span)
+
+
+def _arguments(name: str, node: Any) -> tuple[list[Any], bool]:
+    """Argument trees, and whether DISTINCT was written; ORDER BY within is dropped where it changes nothing."""
+    nodes, distinct = list(node.expressions), False
+    if len(nodes) == 1 and nodes[0].key == "order":
+        if name in ("first", "any_value", "arg_min", "arg_max"):
+            raise NotSupportedError("ORDER BY in an aggregate function is not supported", span=span_of(node))
+        nodes = [nodes[0].this]
+    if len(nodes) == 1 and nodes[0].key == "distinct":
+        nodes, distinct = list(nodes[0].expressions), True
+    if nodes and nodes[-1].key == "order":
+        nodes[-1] = nodes[-1].this
+    if name == "count" and (not nodes or nodes[0].key == "star"):
+        if distinct:
+            raise NotSupportedError("count(DISTINCT *) is not supported", span=span_of(node))
+        nodes = []
+    return nodes, distinct
+
+
+def _typed(
+    binder: ExpressionBinder, written: str, name: str, arguments: list[Expression], span: Span | None
+) -> AggregateCall:
+    """The call with its arguments cast and its result typed."""
+    context = binder.context
+    if name in ("count", "count_star") and not arguments:
+        return AggregateCall(BIGINT, "count_star", (), span=span)
+    expected = 2 if name in ("corr", "arg_min", "arg_max") else 1
+    if name in ("min", "max", "arg_min", "arg_max") and len(arguments) == expected + 1:
+        raise NotSupportedError(f"{written} of the n least or greatest is not supported", span=span)
+    if len(arguments) != expected:
+        raise BindError(f"{written} wants {'one argument' if expected == 1 else 'two arguments'}", span=span)
+    value = arguments[0]
+    type_ = value.type
+    if name == "count":
+        return AggregateCall(BIGINT, "count", (value,), span=span)
+    if name == "count_if":
+        return AggregateCall(HUGEINT, "sum", (_as_integer(binder, as_boolean(context, value)),), span=span)
+    if name in ("bool_and", "bool_or"):
+        if type_ != BOOLEAN and type_.kind != "NULL" and not (type_.is_text and context.is_literal_token(value)):
+            raise _wrong_type(written, arguments, span)
+        return AggregateCall(BOOLEAN, name, (cast(context, value, BOOLEAN),), span=span)
+    if name in ("min", "max", "any_value", "first"):
+        return AggregateCall(type_, name, (value,), span=span)
+    if name in ("arg_min", "arg_max"):
+        return AggregateCall(type_, name, tuple(arguments), span=span)
+    if name == "sum":
+        return _sum(binder, written, value, span)
+    for argument in arguments:
+        literal_text = argument.type.is_text and context.is_literal_token(argument) and name != "avg"
+        if not (argument.type.is_numeric or argument.type.kind == "NULL" or literal_text):
+            if name == "avg" and argument.type.is_temporal:
+                raise NotSupportedError(f"avg of {argument.type} is not supported", span=span)
+            raise _wrong_type(written, arguments, span)
+    if name == "avg":
+        exact = type_.is_integer or type_.kind == "DECIMAL"
+        return AggregateCall(DOUBLE, "avg", (value if exact else cast(context, value, DOUBLE),), span=span)
+    return AggregateCall(DOUBLE, name, tuple(cast(context, argument, DOUBLE) for argument in arguments), span=span)
+
+
+def _sum(binder: ExpressionBinder, written: str, value: Expression, span: Span | None) -> AggregateCall:
+    """Integers to HUGEINT, DECIMAL(p,s) to DECIMAL(38,s), floats to DOUBLE, booleans count as 0 and 1."""
+    type_ = value.type
+    result: SqlType
+    if type_ == BOOLEAN:
+        value, result = _as_integer(binder, value), HUGEINT
+    elif type_.is_integer or type_.kind == "NULL":
+        value, result = (cast(binder.context, value, INTEGER) if type_.kind == "NULL" else value), HUGEINT
+    elif type_.kind == "DECIMAL":
+        result = decimal(38, type_.scale)
+    elif type_.is_float:
+        value, result = cast(binder.context, value, DOUBLE), DOUBLE
+    else:
+        raise _wrong_type(written, [value], span)
+    return AggregateCall(result, "sum", (value,), span=span)
+
+
+def _as_integer(binder: ExpressionBinder, value: Expression) -> Expression:
+    return cast(binder.context, value, INTEGER)
+
+
+def _wrong_type(written: str, arguments: list[Expression], span: Span | None) -> BindError:
+    given = ", ".join(str(argument.type) for argument in arguments)
+    return BindError(f"{written} does not take these types: {given}", span=span, hint="cast the argument")
+
+

@@ -1,0 +1,302 @@
+"""Calls: overloads of the registry, macros, functions with a form of their own, aggregates."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+from gpudb.errors import BindError, NotSupportedError
+from gpudb.functions import lookup, names
+from gpudb.functions.registry import Function, Overload
+from gpudb.planner.bind import aggregates
+from gpudb.planner.bind.casts import as_boolean, as_decimal, cast, common_type, implicit_cost
+from gpudb.planner.bind.context import Context, join_spans, not_found, own_span
+from gpudb.planner.bind.operators import compare
+from gpudb.planner.constants import interval_constant
+from gpudb.planner.expressions import Call, Case, Coalesce, Expression, Literal, Span
+from gpudb.planner.tokens import INTERVAL_UNIT, plain
+from gpudb.types import DATE, INTERVAL, NULL, VARCHAR, SqlType
+
+if TYPE_CHECKING:
+    from gpudb.planner.bind.expressions import ExpressionBinder
+
+# Functions whose first argument names a part of a date: "month" in date_trunc('month', x) becomes part of the name.
+_DATE_PART_FUNCTIONS = {
+    "date_part": "date_part",
+    "datepart": "date_part",
+    "date_trunc": "date_trunc",
+    "datetrunc": "date_trunc",
+    "date_diff": "date_diff",
+    "datediff": "date_diff",
+    "date_sub": "date_sub",
+    "datesub": "date_sub",
+}
+
+DATE_PARTS = {
+    name: part
+    for part, spellings in {
+        "millennium": "millennium millennia millenium mil mils",
+        "century": "century centuries cent c",
+        "decade": "decade decades dec decs",
+        "year": "year years y yr yrs",
+        "quarter": "quarter quarters",
+        "month": "month months mon mons",
+        "week": "week weeks w weekofyear",
+        "day": "day days d dayofmonth",
+        "hour": "hour hours h hr hrs",
+        "minute": "minute minutes m min mins",
+        "second": "second seconds s sec secs",
+        "millisecond": "millisecond milliseconds ms msec msecs",
+        "microsecond": "microsecond microseconds us usec usecs",
+        "nanosecond": "nanosecond nanoseconds ns nsec nsecs",
+        "epoch": "epoch",
+        "dayofweek": "dow dayofweek weekday",
+        "isodow": "isodow",
+        "dayofyear": "doy dayofyear",
+        "isoyear": "isoyear",
+        "yearweek": "yearweek",
+        "era": "era",
+        "julian": "julian",
+        "timezone": "timezone",
+        "timezone_hour": "timezone_hour",
+        "timezone_minute": "timezone_minute",
+    }.items()
+    for name in spellings.split()
+}
+
+_WINDOW_ONLY = frozenset("row_number rank dense_rank ntile lag lead first_value last_value nth_value percent_rank".split())
+_LATER = frozenset(
+    """now current_timestamp get_current_timestamp transaction_timestamp current_time random setseed uuid gen_random_uuid
+    list_value struct_pack unnest generate_series range array_length map list_transform list_filter string_split columns
+    grouping grouping_id row make_timestamptz""".split()
+)
+
+
+def bind_call(binder: ExpressionBinder, node: Any, condition: Any = None) -> Expression:
+    """`name(arguments) [FILTER (WHERE condition)]`."""
+    written = str(node.this)
+    place = own_span(node)
+    if written.startswith(INTERVAL_UNIT):
+        return _interval(binder, written.removeprefix(INTERVAL_UNIT), node.expressions[0])
+    name = plain(written).lower()
+    if aggregates.is_aggregate(name):
+        return aggregates.bind_aggregate(binder, name, node, condition)
+    if condition is not None:
+        raise BindError(f"FILTER belongs to an aggregate function, this is none: {name}", span=place)
+    if name in _WINDOW_ONLY:
+        raise NotSupportedError(f"window function is not supported: {name}", span=place)
+    for argument in node.expressions:
+        if argument.key in ("distinct", "order"):
+            raise BindError(f"{argument.key.upper()} belongs to an aggregate function, this is none: {name}", span=place)
+    part_function = _DATE_PART_FUNCTIONS.get(name)
+    if part_function is not None and node.expressions:
+        return _date_part(binder, part_function, node, place)
+    arguments = [binder.bind(argument) for argument in node.expressions]
+    return call(binder, name, arguments, join_spans(place, *(argument.span for argument in arguments)), place)
+
+
+def call(
+    binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None, place: Span | None = None
+) -> Expression:
+    """A scalar function of bound arguments."""
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(binder, name, arguments, span)
+    function = lookup(name)
+    if function is None:
+        if name in _LATER:
+            raise NotSupportedError(f"function is not supported: {name}", span=place or span)
+        known = [*names(), *_SPECIAL, *_DATE_PART_FUNCTIONS, *aggregates.NAMES]
+        raise not_found("function", name, known, place or span)
+    expansion = function.expansion(len(arguments)) if function.macro is not None else None
+    if expansion is not None:
+        return _expand(binder, name, expansion, arguments, span)
+    overload = resolve(binder.context, function, arguments)
+    if overload is None:
+        raise _no_overload(function, name, arguments, span)
+    wanted = _wanted(overload, len(arguments))
+    cast_arguments = tuple(
+        _argument(binder.context, argument, kind) for argument, kind in zip(arguments, wanted, strict=True)
+    )
+    return Call(overload.result, function.name, cast_arguments, overload, span=span)
+
+
+def resolve(context: Context, function: Function, arguments: list[Expression]) -> Overload | None:
+    """The overload that implicit casts reach at the least cost; None where there is none, or two do equally well."""
+    best: list[Overload] = []
+    least: int | None = None
+    for overload in function.overloads:
+        wanted = _wanted(overload, len(arguments))
+        if len(wanted) != len(arguments):
+            continue
+        costs = [implicit_cost(context, argument, kind) for argument, kind in zip(arguments, wanted, strict=True)]
+        known = [cost for cost in costs if cost is not None]
+        if len(known) < len(costs):
+            continue
+        total = sum(known)
+        if least is None or total < least:
+            best, least = [overload], total
+        elif total == least:
+            best.append(overload)
+    return best[0] if len(best) == 1 else None
+
+
+def _wanted(overload: Overload, count: int) -> tuple[str, ...]:
+    wanted = overload.arguments
+    if overload.variadic:
+        fixed, repeated = wanted[:-1], wanted[-1:]
+        return fixed + repeated * max(0, count - len(fixed))
+    return wanted
+
+
+def _argument(context: Context, argument: Expression, kind: str) -> Expression:
+    """The argument in the type that an overload wants."""
+    if kind == "ANY" or argument.type.kind == kind:
+        return argument
+    if kind == "DECIMAL":
+        return cast(context, argument, as_decimal(argument.type))
+    return cast(context, argument, SqlType(kind))
+
+
+def _no_overload(function: Function, name: str, arguments: list[Expression], span: Span | None) -> BindError:
+    given = ", ".join(str(argument.type) for argument in arguments)
+    forms = []
+    for overload in function.overloads[:6]:
+        shown = ", ".join(overload.arguments) + ("..." if overload.variadic else "")
+        forms.append(f"{name}({shown})")
+    if function.macro is not None:
+        forms.append(f"{name}({', '.join(function.parameters)})")
+    return BindError(f"no form of {name} takes these arguments: ({given})", span=span, hint=f"there are: {'; '.join(forms)}")
+
+
+def _expand(
+    binder: ExpressionBinder, name: str, expansion: tuple[tuple[str, ...], str], arguments: list[Expression], span: Span | None
+) -> Expression:
+    """A macro: its SQL with the arguments in the place of its parameters."""
+    from gpudb.planner import tokens
+
+    parameters, sql = expansion
+    text = f"SELECT {sql}"
+    rewritten, _ = tokens.rewrite(tokens.tokenize(text), text)
+    tree = tokens.statement(rewritten, text).expressions[0]
+    substitutions = {parameter.lower(): argument for parameter, argument in zip(parameters, arguments, strict=True)}
+    bound = binder.with_substitutions(substitutions).bind(tree)
+    from dataclasses import replace
+
+    return replace(bound, span=span) if bound.span != span else bound
+
+
+# --- Functions with a form of their own ------------------------------------------------------------------------------
+
+
+def _coalesce(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    if not arguments or (name == "ifnull" and len(arguments) != 2):
+        raise BindError(f"{name} wants {'two arguments' if name == 'ifnull' else 'at least one argument'}", span=span)
+    if len(arguments) == 1:
+        return arguments[0]
+    type_ = _common(binder, arguments, span)
+    return Coalesce(type_, tuple(cast(binder.context, argument, type_) for argument in arguments), span=span)
+
+
+def _nullif(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    if len(arguments) != 2:
+        raise BindError("nullif wants two arguments", span=span)
+    value, other = arguments
+    equal = compare(binder.context, "=", value, other, span)
+    return Case(value.type, (equal,), (Literal(value.type, None),), value, span=span)
+
+
+def _extreme(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    if not arguments:
+        raise BindError(f"{name} wants at least one argument", span=span)
+    if len(arguments) == 1:
+        return arguments[0]
+    type_ = _common(binder, arguments, span)
+    function = lookup(name)
+    overload = resolve(binder.context, function, arguments) if function is not None else None
+    return Call(type_, name, tuple(cast(binder.context, argument, type_) for argument in arguments), overload, span=span)
+
+
+def _if(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    if len(arguments) != 3:
+        raise BindError("if wants three arguments", span=span)
+    return binder.case([as_boolean(binder.context, arguments[0])], arguments[1:])
+
+
+def _date(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    if len(arguments) != 1:
+        raise BindError("date wants one argument", span=span)
+    return cast(binder.context, arguments[0], DATE)
+
+
+def _typeof(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    if len(arguments) != 1:
+        raise BindError("typeof wants one argument", span=span)
+    return Literal(VARCHAR, str(arguments[0].type), span=span)
+
+
+def _common(binder: ExpressionBinder, arguments: list[Expression], span: Span | None) -> SqlType:
+    type_ = common_type(binder.context, arguments)
+    if type_ is None:
+        shown = ", ".join(dict.fromkeys(str(argument.type) for argument in arguments))
+        raise BindError(f"arguments have no common type: {shown}", span=span, hint="cast them to one type")
+    return type_
+
+
+def _today(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    if arguments:
+        raise BindError(f"{name} wants no argument", span=span)
+    return current_date(binder)
+
+
+def current_date(binder: ExpressionBinder) -> Expression:
+    """Today in UTC; the plan must not be used again."""
+    binder.context.volatile = True
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    return Literal(DATE, (today - datetime.date(1970, 1, 1)).days)
+
+
+def _interval(binder: ExpressionBinder, unit: str, node: Any) -> Expression:
+    """INTERVAL x UNIT: a constant where x is one, else to_<unit>(x)."""
+    operand = binder.bind(node)
+    span = operand.span
+    if isinstance(operand, Literal):
+        value = interval_constant(unit, operand.value, operand.type)
+        steps = (*operand.steps, (unit, operand.type, INTERVAL)) if operand.slot is not None else ()
+        return Literal(INTERVAL, value, operand.slot, steps, span=span)
+    if lookup("to_" + unit) is None:
+        raise NotSupportedError("INTERVAL of an expression is not supported", span=span, hint="use a constant")
+    return call(binder, "to_" + unit, [operand], span)
+
+
+def _date_part(binder: ExpressionBinder, name: str, node: Any, place: Span | None) -> Expression:
+    """date_part('month', x) and kin: the part becomes part of the function's name, and its literal is consumed."""
+    part = binder.bind(node.expressions[0])
+    arguments = [binder.bind(argument) for argument in node.expressions[1:]]
+    span = join_spans(place, *(argument.span for argument in arguments))
+    if not isinstance(part, Literal) or not part.type.is_text:
+        raise NotSupportedError(f"{name} wants a constant text for its part", span=part.span or place)
+    binder.context.consume(part)
+    spelling = str(part.value).lower()
+    canonical = DATE_PARTS.get(spelling)
+    if canonical is None:
+        raise not_found("part of a date", str(part.value), list(dict.fromkeys(DATE_PARTS.values())), part.span or place)
+    candidates = [f"{name}_{canonical}"] + ([canonical] if name == "date_part" else [])
+    for candidate in candidates:
+        if lookup(candidate) is not None:
+            return call(binder, candidate, arguments, span, place)
+    raise NotSupportedError(f"{name} with this part is not supported: {canonical}", span=part.span or place)
+
+
+_SPECIAL = {
+    "coalesce": _coalesce,
+    "ifnull": _coalesce,
+    "nullif": _nullif,
+    "greatest": _extreme,
+    "least": _extreme,
+    "if": _if,
+    "date": _date,
+    "typeof": _typeof,
+    "today": _today,
+}
+

@@ -1,0 +1,83 @@
+"""GROUP BY: from expressions over the input to expressions over the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+from gpudb.errors import BindError
+from gpudb.planner.bind.context import Context
+from gpudb.planner.expressions import AggregateCall, Column, Expression, Literal
+
+
+def map_children(expression: Expression, function: Callable[[Expression], Expression]) -> Expression:
+    """The expression with `function` applied to each direct child; the same object where nothing changes."""
+    changes: dict[str, Any] = {}
+    for item in fields(expression):
+        value = getattr(expression, item.name)
+        if isinstance(value, Expression):
+            new: Any = function(value)
+        elif isinstance(value, tuple) and any(isinstance(element, Expression) for element in value):
+            new = tuple(function(element) if isinstance(element, Expression) else element for element in value)
+            if all(a is b for a, b in zip(new, value, strict=True)):
+                new = value
+        else:
+            continue
+        if new is not value:
+            changes[item.name] = new
+    return replace(expression, **changes) if changes else expression
+
+
+def by_value(expression: Expression) -> Expression:
+    """The expression with its literals as plain values, so that `a + 1` here equals `a + 1` there."""
+
+    def strip(part: Expression) -> Expression:
+        if isinstance(part, Literal) and part.slot is not None:
+            return Literal(part.type, part.value)
+        return part
+
+    return expression.transform(strip)
+
+
+class Groups:
+    """The keys of one aggregation, and the aggregate calls that the clauses above it need.
+
+    After `rewrite`, Column i is key i for i < len(keys), else aggregate i - len(keys).
+    """
+
+    def __init__(self, context: Context, keys: list[Expression]) -> None:
+        self.context = context
+        self.keys = keys
+        self.positions: dict[Expression, int] = {}
+        for index, key in enumerate(keys):
+            self.positions.setdefault(by_value(key), index)
+        self.aggregates: list[AggregateCall] = []
+        self.aggregate_positions: dict[AggregateCall, int] = {}
+
+    def rewrite(self, expression: Expression) -> Expression:
+        """The expression over the groups; a column that is no key is a BindError."""
+        if not isinstance(expression, Literal):
+            index = self.positions.get(by_value(expression))
+            if index is not None:
+                key = self.keys[index]
+                if not isinstance(expression, Column):
+                    # Equal by the values of their literals: other values may not be equal.
+                    self.context.consume(expression)
+                    self.context.consume(key)
+                name = expression.name if isinstance(expression, Column) else ""
+                return Column(key.type, index, name, span=expression.span)
+        if isinstance(expression, AggregateCall):
+            position = self.aggregate_positions.get(expression)
+            if position is None:
+                position = len(self.aggregates)
+                self.aggregate_positions[expression] = position
+                self.aggregates.append(expression)
+            return Column(expression.type, len(self.keys) + position, expression.name, span=expression.span)
+        if isinstance(expression, Column):
+            raise BindError(
+                f"column must be in GROUP BY or in an aggregate function: {expression.name}",
+                span=expression.span,
+                hint=f"add it to GROUP BY, or write any_value({expression.name})",
+            )
+        return map_children(expression, self.rewrite)

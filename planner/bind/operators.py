@@ -1,0 +1,183 @@
+"""Types of the operators: which operand types each takes, and what DuckDB makes of them."""
+
+from __future__ import annotations
+
+from gpudb.errors import BindError, NotSupportedError
+from gpudb.planner.bind.casts import as_decimal, cast, common_type, comparison_type, wider_type
+from gpudb.planner.bind.context import Context, join_spans
+from gpudb.planner.expressions import Call, Comparison, Expression, Literal, Span
+from gpudb.types import BIGINT, DATE, DOUBLE, INTEGER, INTERVAL, NULL, REAL, TIMESTAMP, VARCHAR, SqlType, decimal
+
+SYMBOLS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "integer_divide": "//",
+    "modulo": "%",
+    "power": "^",
+    "bit_and": "&",
+    "bit_or": "|",
+    "shift_left": "<<",
+    "shift_right": ">>",
+}
+
+
+def arithmetic(context: Context, name: str, left: Expression, right: Expression) -> Expression:
+    """A binary operator by its registry name."""
+    span = join_spans(left.span, right.span)
+    if name in ("add", "subtract") and _is_date_arithmetic(left.type, right.type):
+        return _date_arithmetic(context, name, left, right, span)
+    if name == "multiply" and INTERVAL in (left.type, right.type):
+        raise NotSupportedError("INTERVAL times a number is not supported", span=span)
+    for operand in (left, right):
+        literal_text = operand.type.is_text and context.is_literal_token(operand)
+        if not (operand.type.is_numeric or operand.type.kind == "NULL" or literal_text):
+            raise _no_operator(name, left, right, span)
+    if name == "divide" and context.settings.get("integer_division") and _integers(left, right):
+        name = "integer_divide"
+    if name in ("divide", "power") or (name == "integer_divide" and not _integers(left, right)):
+        return _call(context, name, _float_type(name, left, right), left, right, span)
+    if name in ("bit_and", "bit_or", "shift_left", "shift_right") and not _integers(left, right):
+        raise _no_operator(name, left, right, span)
+    if "DECIMAL" in (left.type.kind, right.type.kind) and not (left.type.is_float or right.type.is_float):
+        return _decimal_arithmetic(context, name, left, right, span)
+    type_ = common_type(context, [left, right])
+    if type_ is None or type_.is_text:
+        raise _no_operator(name, left, right, span)
+    return _call(context, name, BIGINT if type_ == NULL else type_, left, right, span)
+
+
+def _call(
+    context: Context, name: str, type_: SqlType, left: Expression, right: Expression, span: Span | None
+) -> Expression:
+    return Call(type_, name, (cast(context, left, type_), cast(context, right, type_)), span=span)
+
+
+def _no_operator(name: str, left: Expression, right: Expression, span: Span | None) -> BindError:
+    return BindError(
+        f"no operator {SYMBOLS[name]} for {left.type} and {right.type}", span=span, hint="cast an operand to another type"
+    )
+
+
+def _integers(left: Expression, right: Expression) -> bool:
+    return all(e.type.is_integer or e.type.kind == "NULL" or e.type.is_text for e in (left, right))
+
+
+def _float_type(name: str, left: Expression, right: Expression) -> SqlType:
+    types = (left.type, right.type)
+    return REAL if REAL in types and DOUBLE not in types and name != "power" else DOUBLE
+
+
+def _decimal_arithmetic(
+    context: Context, name: str, left: Expression, right: Expression, span: Span | None
+) -> Expression:
+    """DECIMAL with DECIMAL or integers: + - keep one more digit, * adds precisions and scales, % keeps the wider."""
+    if "NULL" in (left.type.kind, right.type.kind):
+        return Literal(NULL, None, span=span)
+    if left.type.is_text or right.type.is_text:
+        return _call(context, name, DOUBLE, left, right, span)
+    first, second = as_decimal(left.type), as_decimal(right.type)
+    if name == "multiply":
+        scale = first.scale + second.scale
+        if scale > 38:
+            raise BindError(
+                f"scale of a DECIMAL product is larger than 38: {scale}", span=span, hint="cast an operand to DOUBLE"
+            )
+        precision = min(38, first.precision + second.precision)
+        if precision > 18 and max(first.precision, second.precision) <= 18 and scale <= 18:
+            precision = 18
+        arguments = (cast(context, left, first), cast(context, right, second))
+        return Call(decimal(precision, scale), name, arguments, span=span)
+    scale = max(first.scale, second.scale)
+    whole = max(first.precision - first.scale, second.precision - second.scale)
+    if name == "modulo":
+        type_ = decimal(whole + scale, scale) if whole + scale <= 38 else DOUBLE
+    else:
+        type_ = decimal(min(38, whole + scale + 1), scale)
+    return _call(context, name, type_, left, right, span)
+
+
+def _is_date_arithmetic(left: SqlType, right: SqlType) -> bool:
+    return any(type_.is_temporal or type_ == INTERVAL for type_ in (left, right))
+
+
+def _date_arithmetic(context: Context, name: str, left: Expression, right: Expression, span: Span | None) -> Expression:
+    """DATE and TIMESTAMP with days, intervals and each other."""
+    one, other = left.type, right.type
+    if name == "add" and not one.is_temporal and other.is_temporal:
+        return _date_arithmetic(context, name, right, left, span)
+    if one.is_temporal and other == INTERVAL:
+        return Call(TIMESTAMP, name, (cast(context, left, TIMESTAMP), right), span=span)
+    if one == TIMESTAMP and context.is_literal_token(right) and other.is_text and name == "add":
+        return Call(TIMESTAMP, name, (left, cast(context, right, INTERVAL)), span=span)
+    if one == INTERVAL and other == INTERVAL:
+        return Call(INTERVAL, name, (left, right), span=span)
+    if one == DATE and (other.kind == "NULL" or other.kind in ("TINYINT", "SMALLINT", "INTEGER")):
+        return Call(DATE, name, (left, cast(context, right, INTEGER)), span=span)
+    if one == TIMESTAMP and other.kind == "NULL":
+        return Literal(TIMESTAMP, None, span=span)
+    if name == "subtract":
+        left = cast(context, left, other) if one.is_text and context.is_literal_token(left) else left
+        right = cast(context, right, one) if other.is_text and context.is_literal_token(right) else right
+        one, other = left.type, right.type
+        if one == DATE and other == DATE:
+            return Call(BIGINT, name, (left, right), span=span)
+        if one.is_temporal and other.is_temporal:
+            return Call(INTERVAL, name, (cast(context, left, TIMESTAMP), cast(context, right, TIMESTAMP)), span=span)
+    raise _no_operator(name, left, right, span)
+
+
+def negate(context: Context, operand: Expression, span: Span | None) -> Expression:
+    """Unary minus; a number token becomes its negative."""
+    type_ = operand.type
+    if type_.kind == "NULL":
+        return Literal(BIGINT, None, span=span)
+    if not type_.is_numeric:
+        if type_ == INTERVAL:
+            raise NotSupportedError("minus before an INTERVAL is not supported", span=span)
+        raise BindError(f"no operator - for {type_}", span=span)
+    if isinstance(operand, Literal) and context.is_literal_token(operand):
+        value = -operand.value
+        # 9223372036854775808 is a HUGEINT, its negative a BIGINT.
+        target = BIGINT if type_.is_integer and type_.kind == "HUGEINT" and value == BIGINT.bounds[0] else type_
+        return Literal(target, value, operand.slot, (*operand.steps, ("negate", type_, target)), span=span)
+    return Call(type_, "negate", (operand,), span=span)
+
+
+def bit_not(context: Context, operand: Expression, span: Span | None) -> Expression:
+    """~x of an integer."""
+    if operand.type.kind == "NULL":
+        return Literal(BIGINT, None, span=span)
+    if not operand.type.is_integer:
+        raise BindError(f"no operator ~ for {operand.type}", span=span)
+    return Call(operand.type, "bit_not", (operand,), span=span)
+
+
+def concatenate(context: Context, operands: list[Expression], span: Span | None) -> Expression:
+    """a || b || c: everything as text; NULL makes NULL."""
+    if any(operand.type.kind == "NULL" for operand in operands):
+        return Literal(NULL, None, span=span)
+    from gpudb.functions import lookup
+
+    function = lookup("concat_operator")
+    overload = function.overloads[0] if function else None
+    texts = tuple(cast(context, operand, VARCHAR) for operand in operands)
+    return Call(VARCHAR, "concat_operator", texts, overload, span=span)
+
+
+def compare(context: Context, operator: str, left: Expression, right: Expression, span: Span | None = None) -> Expression:
+    """left operator right in their common type; text yields to other types."""
+    from gpudb.types import BOOLEAN
+
+    type_ = comparison_type(context, [left, right])
+    if type_ is None:
+        raise BindError(
+            f"cannot compare {left.type} with {right.type}",
+            span=span or join_spans(left.span, right.span),
+            hint="cast an operand to the other's type",
+        )
+    left, right = cast(context, left, type_), cast(context, right, type_)
+    return Comparison(BOOLEAN, operator, left, right, span=span or join_spans(left.span, right.span))
+
+

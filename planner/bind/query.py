@@ -1,0 +1,626 @@
+"""Queries: SELECT, VALUES, UNION, CTEs and what may stand in FROM, as logical plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpudb.errors import BindError, Error, NotSupportedError
+from gpudb.planner.bind.casts import cast, common_type, union_type
+from gpudb.planner.bind.context import Context, join_spans, not_found, own_span, span_of
+from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate
+from gpudb.planner.bind.grouping import Groups, by_value
+from gpudb.planner.bind.names import column_name, describe
+from gpudb.planner.bind.scope import Scope
+from gpudb.planner.expressions import Column, Expression, Literal, Span
+from gpudb.planner.logical import (
+    Aggregate,
+    Filter,
+    Limit,
+    Node,
+    OutputColumn,
+    Project,
+    Scan,
+    Sort,
+    SortKey,
+    UnionAll,
+    Values,
+)
+from gpudb.planner.tokens import plain
+from gpudb.types import BIGINT, INTEGER
+
+_READERS = {
+    "read_csv": "csv",
+    "read_csv_auto": "csv",
+    "read_parquet": "parquet",
+    "parquet_scan": "parquet",
+    "read_arrow": "arrow",
+    "read_ipc": "arrow",
+}
+
+# Parts of SELECT that other work will bring.
+_UNSUPPORTED_PARTS = {
+    "joins": "join",
+    "laterals": "LATERAL",
+    "qualify": "QUALIFY",
+    "windows": "WINDOW",
+    "pivots": "PIVOT",
+    "sample": "sample",
+    "distribute": "DISTRIBUTE BY",
+    "connect": "CONNECT BY",
+    "match": "MATCH_RECOGNIZE",
+    "prewhere": "PREWHERE",
+    "into": "SELECT INTO",
+    "locks": "locking clause",
+    "fetch": "FETCH",
+}
+
+
+@dataclass(frozen=True)
+class CommonTable:
+    """A CTE: its query, bound anew wherever it is used, and the CTEs it sees."""
+
+    name: str
+    query: Any
+    columns: tuple[str, ...]
+    visible: dict[str, CommonTable]
+
+
+@dataclass(frozen=True)
+class SelectItem:
+    """One output column of SELECT before grouping: its name, whether that is an alias, and its expression."""
+
+    name: str
+    alias: bool
+    expression: Expression
+
+
+class QueryBinder:
+    """Binds one query; subqueries get a binder of their own with the CTEs visible there."""
+
+    def __init__(self, context: Context, tables: dict[str, CommonTable] | None = None) -> None:
+        self.context = context
+        self.tables = dict(tables or {})
+
+    def bind(self, node: Any) -> Node:
+        """The plan of a query."""
+        key = node.key
+        if key == "subquery":
+            return self.bind_subquery(node)
+        if key in ("select", "union", "values", "except", "intersect"):
+            self.common_tables(node)
+        if key == "select":
+            return self.bind_select(node)
+        if key == "union":
+            return self.bind_union(node)
+        if key == "values":
+            return self.bind_values(node)
+        if key == "table":
+            return self.relation(node)[0]
+        raise NotSupportedError(f"{describe(node)} is not supported", span=span_of(node))
+
+    def common_tables(self, node: Any) -> None:
+        with_ = node.args.get("with_")
+        if with_ is None:
+            return
+        if with_.args.get("recursive"):
+            raise NotSupportedError("WITH RECURSIVE is not supported", span=span_of(with_))
+        for expression in with_.expressions:
+            alias = expression.args["alias"]
+            name = plain(alias.name)
+            columns = tuple(plain(column.name) for column in alias.args.get("columns") or ())
+            self.tables[name.lower()] = CommonTable(name, expression.this, columns, dict(self.tables))
+
+    # --- Set operations ----------------------------------------------------------------------------------------------
+
+    def bind_subquery(self, node: Any) -> Node:
+        """A query in parentheses, perhaps with ORDER BY and LIMIT of its own behind them."""
+        self.refuse_parts(node)
+        self.common_tables(node)
+        plan = QueryBinder(self.context, self.tables).bind(node.this)
+        if node.args.get("order") is None and node.args.get("limit") is None and node.args.get("offset") is None:
+            return plan
+        return self.limited(node, self.sorted_by_output(node, plan))
+
+    def bind_union(self, node: Any) -> Node:
+        if node.args.get("by_name"):
+            raise NotSupportedError("UNION BY NAME is not supported", span=span_of(node))
+        branches = [QueryBinder(self.context, self.tables).bind(branch) for branch in (node.this, node.expression)]
+        plan = self.union(branches, span_of(node.expression))
+        if node.args.get("distinct"):
+            plan = distinct(plan)
+        return self.limited(node, self.sorted_by_output(node, plan))
+
+    def union(self, branches: list[Node], span: Span | None) -> Node:
+        first, second = branches
+        if len(first.columns) != len(second.columns):
+            raise BindError(
+                f"branches of UNION have different numbers of columns: {len(first.columns)}, {len(second.columns)}",
+                span=span,
+            )
+        columns: list[OutputColumn] = []
+        for (name, left), (other, right) in zip(first.columns, second.columns, strict=True):
+            type_ = union_type(left, right)
+            if type_ is None:
+                raise BindError(f"columns of UNION have no common type: {name} {left}, {other} {right}", span=span)
+            columns.append((name, type_))
+        names = tuple(columns)
+        flat: list[Node] = []
+        for branch in branches:
+            branch = self.converted(branch, names)
+            flat += branch.branches if isinstance(branch, UnionAll) else [branch]
+        return UnionAll(names, tuple(flat))
+
+    def converted(self, plan: Node, columns: tuple[OutputColumn, ...]) -> Node:
+        """The plan with its columns cast to the types of `columns`."""
+        if all(old == new for (_, old), (_, new) in zip(plan.columns, columns, strict=True)):
+            return plan
+        expressions = tuple(
+            cast(self.context, Column(old, index, name), new)
+            for index, ((name, old), (_, new)) in enumerate(zip(plan.columns, columns, strict=True))
+        )
+        return Project(columns, plan, expressions)
+
+    def sorted_by_output(self, node: Any, plan: Node) -> Node:
+        """ORDER BY of a set operation: over its output columns only."""
+        order = node.args.get("order")
+        if order is None:
+            return plan
+        scope = Scope(None, plan.columns)
+        binder = ExpressionBinder(self.context, scope, clause="ORDER BY")
+        keys = []
+        for term in self.order_terms(order, len(plan.columns)):
+            key = term.this
+            if isinstance(key, int):
+                expression: Expression = Column(plan.columns[key][1], key, plan.columns[key][0])
+            else:
+                expression = binder.bind(key)
+            keys.append(SortKey(expression, term.descending, term.nulls_first))
+        return Sort(plan.columns, plan, tuple(keys)) if keys else plan
+
+    def bind_values(self, node: Any) -> Node:
+        """VALUES (...), (...): columns col0, col1, ..."""
+        binder = ExpressionBinder(self.context, Scope(None, ()), clause="VALUES")
+        rows: list[list[Expression]] = []
+        for row in node.expressions:
+            rows.append([binder.bind(item) for item in (row.expressions if row.key == "tuple" else [row])])
+        return self.limited(node, self.sorted_by_output(node, self.values(rows, span_of(node))))
+
+    def values(self, rows: list[list[Expression]], span: Span | None) -> Node:
+        """A Values node; every column gets one type."""
+        width = len(rows[0])
+        for row in rows:
+            if len(row) != width:
+                raise BindError(f"VALUES rows have different lengths: {width}, {len(row)}", span=span)
+        columns: list[OutputColumn] = []
+        for index in range(width):
+            items = [row[index] for row in rows]
+            type_ = items[0].type if len(items) == 1 else common_type(self.context, items)
+            if type_ is None:
+                shown = ", ".join(dict.fromkeys(str(item.type) for item in items))
+                raise BindError(f"values of a column have no common type: {shown}", span=span)
+            columns.append((f"col{index}", type_))
+        cast_rows = tuple(
+            tuple(cast(self.context, item, type_) for item, (_, type_) in zip(row, columns, strict=True)) for row in rows
+        )
+        return Values(tuple(columns), cast_rows)
+
+    # --- FROM --------------------------------------------------------------------------------------------------------
+
+    def relation(self, node: Any) -> tuple[Node, Scope]:
+        """What stands in FROM: its plan, and the scope it gives."""
+        self.refuse_parts(node)
+        alias = node.args.get("alias")
+        if node.key == "table":
+            plan, name = self.named(node)
+        elif node.key == "subquery":
+            plan, name = unique_columns(QueryBinder(self.context, self.tables).bind(node.this)), None
+        elif node.key == "values":
+            plan, name = QueryBinder(self.context, self.tables).bind(node), None
+        else:
+            raise NotSupportedError(f"{describe(node)} in FROM is not supported", span=span_of(node))
+        columns = plan.columns
+        if alias is not None:
+            name = plain(alias.name) or name
+            columns = self.renamed(columns, [plain(column.name) for column in alias.args.get("columns") or ()], alias)
+            plan = renamed_plan(plan, columns)
+        if node.args.get("sample") is not None:
+            raise NotSupportedError("TABLESAMPLE is not supported", span=span_of(node))
+        return plan, Scope(name, columns)
+
+    def renamed(self, columns: tuple[OutputColumn, ...], names: list[str], node: Any) -> tuple[OutputColumn, ...]:
+        if len(names) > len(columns):
+            raise BindError(f"more column names than columns: {len(names)}, {len(columns)}", span=span_of(node))
+        names = names + [name for name, _ in columns[len(names) :]]
+        return tuple((name, type_) for name, (_, type_) in zip(names, columns, strict=True))
+
+    def named(self, node: Any) -> tuple[Node, str]:
+        """A table, a CTE, a file, or a function that reads files."""
+        target = node.this
+        if target.key == "anonymous":
+            return self.reader(target)
+        if target.key != "identifier":
+            raise NotSupportedError(f"{describe(target)} in FROM is not supported", span=span_of(node))
+        name = plain(target.name)
+        span = span_of(target)
+        schema = node.args.get("db")
+        if schema is None:
+            common = self.tables.get(name.lower())
+            if common is not None:
+                plan = QueryBinder(self.context, common.visible).bind(common.query)
+                plan = unique_columns(plan)
+                columns = self.renamed(plan.columns, list(common.columns), node)
+                return renamed_plan(plan, columns), common.name
+        elif schema.name.lower() != "main":
+            raise BindError(f"schema not found: {schema.name}", span=span_of(schema))
+        layout = self.context.catalog.table(name)
+        if layout is not None:
+            return self.scan(layout), name
+        if span is not None and self.context.parsed.sql[span[0]] == "'":
+            return self.scan(self.file((name,), "auto", {}, span)), _stem(name)
+        candidates = [*self.context.catalog.table_names(), *(table.name for table in self.tables.values())]
+        raise not_found("table", name, candidates, span)
+
+    def scan(self, layout: Any) -> Node:
+        self.context.tables.add(layout.name)
+        return Scan(layout.columns, layout.name, tuple(range(len(layout.columns))))
+
+    def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object], span: Span | None) -> Any:
+        try:
+            return self.context.catalog.file(paths, file_format, options)
+        except Error as error:
+            error.span = error.span or span
+            raise
+
+    def reader(self, node: Any) -> tuple[Node, str]:
+        """read_csv('f', option = value), read_parquet(['f', 'g']): constants, which the plan consumes."""
+        name = plain(str(node.this)).lower()
+        place = own_span(node)
+        file_format = _READERS.get(name)
+        if file_format is None:
+            raise NotSupportedError(
+                f"table function is not supported: {name}", span=place, hint=f"there are: {', '.join(sorted(_READERS))}"
+            )
+        paths: tuple[str, ...] | None = None
+        options: dict[str, object] = {}
+        for argument in node.expressions:
+            if argument.key in ("eq", "propertyeq"):
+                options[plain(argument.this.name).lower()] = self.constant(argument.expression)
+            elif paths is None:
+                value = self.constant(argument)
+                paths = tuple(str(item) for item in value) if isinstance(value, list) else (str(value),)
+            else:
+                raise BindError(f"{name} wants one path or list of paths, and name = value options", span=place)
+        if not paths:
+            raise BindError(f"{name} wants a path", span=place)
+        return self.scan(self.file(paths, file_format, options, place)), _stem(paths[0])
+
+    def constant(self, node: Any) -> Any:
+        """A literal, a list, or {'name': 'value'} among the arguments of a table function, as a Python value."""
+        if node.key == "array":
+            return [self.constant(item) for item in node.expressions]
+        if node.key == "struct":
+            return {_property_name(item): self.constant(item.expression) for item in node.expressions}
+        bound = ExpressionBinder(self.context, Scope(None, ()), clause="a table function").bind(node)
+        if not isinstance(bound, Literal):
+            raise NotSupportedError("table functions want constants", span=span_of(node))
+        self.context.consume(bound)
+        if bound.type.kind == "DECIMAL":
+            return bound.value / 10**bound.type.scale
+        return bound.value
+
+    def refuse_parts(self, node: Any) -> None:
+        for part, name in _UNSUPPORTED_PARTS.items():
+            value = node.args.get(part)
+            if value:
+                first = value[0] if isinstance(value, list) else value
+                raise NotSupportedError(f"{name} is not supported", span=span_of(first) or span_of(node))
+
+    # --- SELECT ------------------------------------------------------------------------------------------------------
+
+    def bind_select(self, node: Any) -> Node:
+        self.refuse_parts(node)
+        from_ = node.args.get("from_")
+        plan, scope = self.relation(from_.this) if from_ is not None else (Values((), ((),)), Scope(None, ()))
+        items = self.select_list(node, scope, from_ is not None)
+        aliases = {item.name.lower(): item.expression for item in reversed(items) if item.alias}
+        where = node.args.get("where")
+        if where is not None:
+            binder = ExpressionBinder(self.context, scope, clause="WHERE", aliases=without_aggregates(aliases))
+            plan = Filter(plan.columns, plan, binder.condition(where.this))
+        grouping = self.grouping(node, scope, items, aliases)
+        having = node.args.get("having")
+        having_condition = None
+        if having is not None:
+            binder = ExpressionBinder(self.context, scope, clause="HAVING", aggregates=True, aliases=aliases)
+            having_condition = binder.condition(having.this)
+        orders = self.orders(node, scope, items, aliases)
+        bound = [item.expression for item in items]
+        if grouping is not None or having is not None or any(map(contains_aggregate, [*bound, *orders.expressions])):
+            groups = Groups(self.context, grouping or [])
+            bound = [groups.rewrite(expression) for expression in bound]
+            orders.expressions = [groups.rewrite(expression) for expression in orders.expressions]
+            if having_condition is not None:
+                having_condition = groups.rewrite(having_condition)
+            plan = aggregate(plan, groups)
+            if having_condition is not None:
+                plan = Filter(plan.columns, plan, having_condition)
+        return self.projected(node, plan, items, bound, orders)
+
+    def select_list(self, node: Any, scope: Scope, has_from: bool) -> list[SelectItem]:
+        """The output columns; an alias can be used by the items after it."""
+        items: list[SelectItem] = []
+        aliases: dict[str, Expression] = {}
+        if not node.expressions:
+            raise BindError("SELECT wants at least one expression", span=span_of(node))
+        for expression in node.expressions:
+            if expression.key == "star" or (expression.key == "column" and expression.this.key == "star"):
+                items += self.star(expression, scope, has_from)
+                continue
+            binder = ExpressionBinder(self.context, scope, clause="SELECT", aggregates=True, aliases=aliases)
+            if expression.key == "alias":
+                name = plain(expression.alias)
+                bound = binder.bind(expression.this)
+                items.append(SelectItem(name, True, bound))
+                aliases.setdefault(name.lower(), bound)
+            else:
+                bound = binder.bind(expression)
+                name = column_name(expression, self.context.parsed.sql)
+                if isinstance(bound, Column) and expression.key in ("column", "paren"):
+                    name = bound.name if name.lower() == bound.name.lower() else name
+                items.append(SelectItem(name, False, bound))
+        return items
+
+    def star(self, node: Any, scope: Scope, has_from: bool) -> list[SelectItem]:
+        """*, t.*, with EXCLUDE, REPLACE and RENAME."""
+        star = node if node.key == "star" else node.this
+        relation = node.table if node.key == "column" else ""
+        if not has_from:
+            raise BindError("* wants a FROM clause", span=span_of(node))
+        if relation and not scope.is_called(relation):
+            raise BindError(f"table not found in FROM: {relation}", span=span_of(node))
+        excluded = {plain(part.name).lower() for part in star.args.get("except_") or ()}
+        replaced = {plain(part.alias).lower(): part.this for part in star.args.get("replace") or ()}
+        renamed = {plain(part.this.name).lower(): plain(part.alias) for part in star.args.get("rename") or ()}
+        known = {name.lower() for name, _ in scope.columns}
+        for name in (*excluded, *replaced, *renamed):
+            if name not in known:
+                raise not_found("column", name, [column for column, _ in scope.columns], span_of(node))
+        binder = ExpressionBinder(self.context, scope, clause="SELECT", aggregates=True)
+        items = []
+        for index, (name, type_) in enumerate(scope.columns):
+            if name.lower() in excluded:
+                continue
+            replacement = replaced.get(name.lower())
+            expression = binder.bind(replacement) if replacement is not None else Column(type_, index, name, span=span_of(star))
+            items.append(SelectItem(renamed.get(name.lower(), name), False, expression))
+        if not items:
+            raise BindError("SELECT list is empty after resolving *", span=span_of(node))
+        return items
+
+    def grouping(
+        self, node: Any, scope: Scope, items: list[SelectItem], aliases: dict[str, Expression]
+    ) -> list[Expression] | None:
+        """GROUP BY keys: expressions, aliases, ordinals, ALL; None without GROUP BY."""
+        group = node.args.get("group")
+        if group is None:
+            return None
+        for part in ("grouping_sets", "cube", "rollup", "totals"):
+            if group.args.get(part):
+                raise NotSupportedError(f"GROUP BY {part.replace('_', ' ').upper()} is not supported", span=span_of(group))
+        if group.args.get("all"):
+            return [item.expression for item in items if not contains_aggregate(item.expression)]
+        keys: list[Expression] = []
+        binder = ExpressionBinder(self.context, scope, clause="GROUP BY", aliases=aliases)
+        for expression in group.expressions:
+            if expression.key == "anonymous" and plain(str(expression.this)).lower() in ("rollup", "cube"):
+                what = plain(str(expression.this)).upper()
+                raise NotSupportedError(f"GROUP BY {what} is not supported", span=own_span(expression))
+            if expression.key in ("groupingsets", "rollup", "cube"):
+                raise NotSupportedError("GROUP BY GROUPING SETS is not supported", span=span_of(expression))
+            ordinal = self.ordinal(expression, len(items), "GROUP BY")
+            key = items[ordinal].expression if ordinal is not None else binder.bind(expression)
+            if contains_aggregate(key):
+                raise BindError("GROUP BY contains an aggregate function", span=span_of(expression))
+            keys.append(key)
+        return keys
+
+    def ordinal(self, node: Any, count: int, clause: str) -> int | None:
+        """The position (from 0) that an integer literal means, which the plan consumes; None for other expressions."""
+        if node.key != "literal" or node.is_string or not str(node.this).isdigit():
+            return None
+        place = own_span(node)
+        if place is not None and place[0] in self.context.parsed.slots:
+            self.context.consumed.add(self.context.parsed.slots[place[0]])
+        position = int(node.this)
+        if not 1 <= position <= count:
+            raise BindError(f"{clause} position is not 1 to {count}: {position}", span=place)
+        return position - 1
+
+    def order_terms(self, order: Any, width: int) -> list[OrderTerm]:
+        """ORDER BY, with ordinals as positions and ALL spelled out."""
+        terms: list[OrderTerm] = []
+        for term in order.expressions:
+            if term.key != "ordered":
+                raise NotSupportedError(f"ORDER BY {describe(term)} is not supported", span=span_of(term))
+            if term.args.get("with_fill") is not None:
+                raise NotSupportedError("ORDER BY WITH FILL is not supported", span=span_of(term))
+            descending = bool(term.args.get("desc"))
+            nulls_first = bool(term.args.get("nulls_first"))
+            key = term.this
+            is_all = (key.key == "var" and key.name.upper() == "ALL") or (
+                key.key == "column" and not key.table and key.name.upper() == "ALL" and not key.this.args.get("quoted")
+            )
+            if is_all:
+                terms += [OrderTerm(index, descending, nulls_first) for index in range(width)]
+                continue
+            ordinal = self.ordinal(key, width, "ORDER BY")
+            terms.append(OrderTerm(key if ordinal is None else ordinal, descending, nulls_first))
+        return terms
+
+    def orders(self, node: Any, scope: Scope, items: list[SelectItem], aliases: dict[str, Expression]) -> Orders:
+        """ORDER BY of a SELECT, bound over its input: aliases win over columns where a term is just a name."""
+        order = node.args.get("order")
+        found = Orders([], [], [])
+        if order is None:
+            return found
+        for term in self.order_terms(order, len(items)):
+            if isinstance(term.this, int):
+                found.add(items[term.this].expression, term, term.this)
+                continue
+            is_name = term.this.key == "column" and not term.this.table
+            binder = ExpressionBinder(
+                self.context, scope, clause="ORDER BY", aggregates=True, aliases=aliases, alias_first=is_name
+            )
+            expression = binder.bind(term.this)
+            if not (isinstance(expression, Literal) and term.this.key == "literal"):
+                found.add(expression, term, None)  # a constant orders nothing
+        return found
+
+    def projected(
+        self, node: Any, plan: Node, items: list[SelectItem], bound: list[Expression], orders: Orders
+    ) -> Node:
+        """Project, DISTINCT, ORDER BY and LIMIT; sort keys that are not selected travel as hidden columns."""
+        columns = tuple((item.name, expression.type) for item, expression in zip(items, bound, strict=True))
+        is_distinct = node.args.get("distinct") is not None
+        if is_distinct and node.args["distinct"].args.get("on") is not None:
+            raise NotSupportedError("DISTINCT ON is not supported", span=span_of(node.args["distinct"]))
+        positions: dict[Expression, int] = {}
+        for index, expression in enumerate(bound):
+            positions.setdefault(by_value(expression), index)
+        hidden: list[Expression] = []
+        keys = []
+        for expression, term, ordinal in zip(orders.expressions, orders.terms, orders.ordinals, strict=True):
+            position = ordinal if ordinal is not None else positions.get(by_value(expression))
+            if position is None:
+                if is_distinct:
+                    raise BindError(
+                        "ORDER BY of SELECT DISTINCT must be in the select list",
+                        span=expression.span,
+                        hint="add it to the select list",
+                    )
+                position = len(bound) + len(hidden)
+                positions[by_value(expression)] = position
+                hidden.append(expression)
+            elif ordinal is None and not isinstance(expression, Column):
+                self.context.consume(expression)
+                self.context.consume((bound + hidden)[position])
+            keys.append(SortKey(Column(expression.type, position, _name(columns, position)), term.descending, term.nulls_first))
+        wide = columns + tuple((f"sort key {index}", expression.type) for index, expression in enumerate(hidden))
+        plan = Project(wide, plan, (*bound, *hidden))
+        if is_distinct:
+            plan = distinct(plan)
+        if keys:
+            plan = Sort(wide, plan, tuple(keys))
+        plan = self.limited(node, plan)
+        if hidden:
+            visible = tuple(Column(type_, index, name) for index, (name, type_) in enumerate(columns))
+            plan = Project(columns, plan, visible)
+        return plan
+
+    def limited(self, node: Any, plan: Node) -> Node:
+        """LIMIT and OFFSET: constants or parameters, whose values the plan consumes."""
+        limit, offset = node.args.get("limit"), node.args.get("offset")
+        if limit is None and offset is None:
+            return plan
+        count = start = None
+        if limit is not None:
+            if limit.key == "fetch" or (limit.args.get("limit_options") is not None):
+                raise NotSupportedError("LIMIT in this form is not supported", span=span_of(limit))
+            count = self.limit_value(limit.expression, "LIMIT")
+        if offset is not None:
+            start = self.limit_value(offset.expression, "OFFSET")
+        if count is None and start is None:
+            return plan
+        return Limit(plan.columns, plan, count, start)
+
+    def limit_value(self, node: Any, clause: str) -> Literal | None:
+        if node.key in ("column", "var") and node.name.upper() == "ALL":
+            return None
+        bound = ExpressionBinder(self.context, Scope(None, ()), clause=clause).bind(node)
+        if not isinstance(bound, Literal):
+            raise NotSupportedError(f"{clause} wants a constant or a parameter", span=span_of(node))
+        self.context.consume(bound)
+        if bound.type.kind == "NULL":
+            return None
+        if not bound.type.is_numeric:
+            raise BindError(f"{clause} wants a number, not {bound.type}", span=span_of(node))
+        value = cast(self.context, bound, BIGINT)
+        assert isinstance(value, Literal)
+        if value.value is not None and value.value < 0:
+            raise BindError(f"{clause} must not be negative: {value.value}", span=span_of(node))
+        return value
+
+
+@dataclass(frozen=True)
+class OrderTerm:
+    """One ORDER BY term: a position in the select list, or a sqlglot tree."""
+
+    this: Any
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass
+class Orders:
+    """Bound ORDER BY terms; an ordinal where the term is a position in the select list."""
+
+    expressions: list[Expression]
+    terms: list[OrderTerm]
+    ordinals: list[int | None]
+
+    def add(self, expression: Expression, term: OrderTerm, ordinal: int | None) -> None:
+        self.expressions.append(expression)
+        self.terms.append(term)
+        self.ordinals.append(ordinal)
+
+
+def without_aggregates(aliases: dict[str, Expression]) -> dict[str, Expression]:
+    return {name: expression for name, expression in aliases.items() if not contains_aggregate(expression)}
+
+
+def aggregate(plan: Node, groups: Groups) -> Node:
+    """The Aggregate node of the groups; its output is keys, then aggregates."""
+    columns = tuple((key.name if isinstance(key, Column) else f"key {i}", key.type) for i, key in enumerate(groups.keys))
+    columns += tuple((call.name, call.type) for call in groups.aggregates)
+    return Aggregate(columns, plan, tuple(groups.keys), tuple(groups.aggregates))
+
+
+def distinct(plan: Node) -> Node:
+    """Each row once, at the place of its first occurrence."""
+    keys = tuple(Column(type_, index, name) for index, (name, type_) in enumerate(plan.columns))
+    return Aggregate(plan.columns, plan, keys, ())
+
+
+def renamed_plan(plan: Node, columns: tuple[OutputColumn, ...]) -> Node:
+    """The plan with other names for its columns."""
+    return plan if plan.columns == columns else replace(plan, columns=columns)
+
+
+def unique_columns(plan: Node) -> Node:
+    """A second column of a name becomes name_1, then name_2: what a subquery or a new table shows."""
+    taken: set[str] = set()
+    columns = []
+    for name, type_ in plan.columns:
+        new, number = name, 0
+        while new.lower() in taken:
+            number += 1
+            new = f"{name}_{number}"
+        taken.add(new.lower())
+        columns.append((new, type_))
+    return renamed_plan(plan, tuple(columns))
+
+
+def _name(columns: tuple[OutputColumn, ...], position: int) -> str:
+    return columns[position][0] if position < len(columns) else f"sort key {position - len(columns)}"
+
+
+def _stem(path: str) -> str:
+    """The name of a file as a relation: without folders and ending."""
+    return path.replace("\\", "/").rsplit("/", 1)[-1].split(".", 1)[0] or path
+
+
+def _property_name(item: Any) -> str:
+    return str(item.this.name if hasattr(item.this, "name") else item.this)
+
+

@@ -1,0 +1,318 @@
+"""Statements that are no queries, and EXPLAIN, DESCRIBE and COPY around one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpudb.errors import BindError, CatalogError, NotSupportedError
+from gpudb.planner import statements
+from gpudb.planner.bind.casts import bind_type, cast, castable
+from gpudb.planner.bind.context import Context, closest, not_found, span_of
+from gpudb.planner.bind.expressions import ExpressionBinder
+from gpudb.planner.bind.query import QueryBinder, unique_columns
+from gpudb.planner.bind.scope import Scope
+from gpudb.planner.expressions import Column, Expression, Literal, Span
+from gpudb.planner.logical import Node, Project, Values
+from gpudb.planner.parse import Command
+from gpudb.planner.statements import Statement
+from gpudb.planner.tokens import plain
+from gpudb.types import INTEGER, SqlType
+
+_QUERIES = frozenset("select union values subquery table except intersect".split())
+_FORMATS = {"csv": "csv", "tsv": "csv", "parquet": "parquet", "arrow": "arrow", "ipc": "arrow", "feather": "arrow"}
+
+
+class StatementBinder:
+    """Binds any statement."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def bind(self, tree: Any) -> Statement:
+        if isinstance(tree, Command):
+            method = getattr(self, "command_" + tree.name)
+            return method(tree)  # type: ignore[no-any-return]
+        if tree.key in _QUERIES:
+            return statements.Query(self.query(tree))
+        method = getattr(self, "bind_" + tree.key, None)
+        if method is None:
+            raise NotSupportedError(f"{tree.key.upper()} statements are not supported", span=span_of(tree))
+        return method(tree)  # type: ignore[no-any-return]
+
+    def query(self, tree: Any) -> Node:
+        return QueryBinder(self.context).bind(tree)
+
+    # --- Tables ------------------------------------------------------------------------------------------------------
+
+    def bind_create(self, tree: Any) -> Statement:
+        kind = str(tree.args.get("kind") or "").upper()
+        if kind != "TABLE":
+            raise NotSupportedError(f"CREATE {kind} is not supported", span=span_of(tree))
+        self.refuse_properties(tree)
+        target = tree.this
+        table = target.this if target.key == "schema" else target
+        name = self.table_name(table)
+        exists, replaces = bool(tree.args.get("exists")), bool(tree.args.get("replace"))
+        if exists and replaces:
+            raise BindError("OR REPLACE and IF NOT EXISTS exclude each other", span=span_of(table))
+        query = tree.args.get("expression")
+        if query is not None:
+            if target.key == "schema":
+                raise NotSupportedError("CREATE TABLE with column names AS is not supported", span=span_of(target))
+            plan = unique_columns(self.query(query))
+            return statements.CreateTableAs(name, with_real_types(self.context, plan), exists, replaces)
+        if target.key != "schema":
+            raise BindError("CREATE TABLE wants columns or AS query", span=span_of(table))
+        columns: list[tuple[str, SqlType]] = []
+        not_null: list[bool] = []
+        for definition in target.expressions:
+            if definition.key != "columndef":
+                raise NotSupportedError(f"table constraint is not supported: {definition.key}", span=span_of(definition))
+            columns.append(self.column(definition, [column for column, _ in columns]))
+            not_null.append(self.constraints(definition))
+        return statements.CreateTable(name, tuple(columns), tuple(not_null), exists, replaces)
+
+    def refuse_properties(self, tree: Any) -> None:
+        properties = tree.args.get("properties")
+        if properties is not None:
+            first = properties.expressions[0]
+            if first.key == "temporaryproperty":
+                raise NotSupportedError("CREATE TEMPORARY TABLE is not supported", span=span_of(tree))
+            raise NotSupportedError(f"CREATE TABLE with {first.key} is not supported", span=span_of(tree))
+
+    def column(self, definition: Any, taken: list[str]) -> tuple[str, SqlType]:
+        name = plain(definition.name)
+        if name.lower() in {other.lower() for other in taken}:
+            raise BindError(f"two columns have one name: {name}", span=span_of(definition.this))
+        kind = definition.args.get("kind")
+        if kind is None:
+            raise BindError(f"column has no type: {name}", span=span_of(definition.this))
+        type_ = bind_type(self.context, kind)
+        if type_.kind == "INTERVAL":
+            raise NotSupportedError("columns of type INTERVAL are not supported", span=span_of(kind))
+        if type_.kind == "DECIMAL" and type_.precision > 18:
+            raise NotSupportedError("DECIMAL columns of more than 18 digits are not supported", span=span_of(kind))
+        return name, type_
+
+    def constraints(self, definition: Any) -> bool:
+        """Whether NOT NULL is there; other constraints are not supported."""
+        not_null = False
+        for constraint in definition.args.get("constraints") or ():
+            kind = constraint.args["kind"]
+            if kind.key == "notnullcolumnconstraint":
+                not_null = not kind.args.get("allow_null")
+                continue
+            what = {
+                "primarykeycolumnconstraint": "PRIMARY KEY",
+                "uniquecolumnconstraint": "UNIQUE",
+                "defaultcolumnconstraint": "DEFAULT",
+                "checkcolumnconstraint": "CHECK",
+                "reference": "REFERENCES",
+            }.get(kind.key, kind.key)
+            raise NotSupportedError(f"{what} is not supported", span=span_of(kind) or span_of(definition))
+        return not_null
+
+    def table_name(self, node: Any) -> str:
+        if node.key != "table" or node.this.key != "identifier":
+            raise BindError("name of a table expected", span=span_of(node))
+        schema = node.args.get("db")
+        if schema is not None and schema.name.lower() != "main":
+            raise NotSupportedError("schemas other than main are not supported", span=span_of(schema))
+        return plain(node.name)
+
+    def table(self, name: str, span: Span | None) -> Any:
+        """The layout of an existing table."""
+        layout = self.context.catalog.table(name)
+        if layout is None:
+            names = self.context.catalog.table_names()
+            best = closest(name, names)
+            hint = f"did you mean {best}?" if best else None
+            raise CatalogError(f"table not found: {name}", span=span, hint=hint)
+        return layout
+
+    def bind_drop(self, tree: Any) -> Statement:
+        kind = str(tree.args.get("kind") or "").upper()
+        if kind != "TABLE":
+            raise NotSupportedError(f"DROP {kind} is not supported", span=span_of(tree))
+        tables = tree.args.get("tables") or [tree.this]
+        if len(tables) != 1:
+            raise NotSupportedError("DROP of several tables is not supported", span=span_of(tables[1]))
+        name = self.table_name(tables[0])
+        exists = bool(tree.args.get("exists"))
+        if not exists:
+            self.table(name, span_of(tables[0]))
+        return statements.DropTable(name, exists)
+
+    def bind_insert(self, tree: Any) -> Statement:
+        for part, what in (
+            ("alternative", "INSERT OR ..."),
+            ("conflict", "ON CONFLICT"),
+            ("returning", "RETURNING"),
+            ("by_name", "INSERT BY NAME"),
+            ("overwrite", "INSERT OVERWRITE"),
+            ("default", "DEFAULT VALUES"),
+        ):
+            if tree.args.get(part):
+                raise NotSupportedError(f"{what} is not supported", span=span_of(tree.this))
+        target = tree.this
+        table = target.this if target.key == "schema" else target
+        span = span_of(table)
+        layout = self.table(self.table_name(table), span)
+        ordinals = tuple(range(len(layout.columns)))
+        if target.key == "schema":
+            names = [(plain(column.name), span_of(column)) for column in target.expressions]
+            ordinals = self.ordinals(layout, names)
+        source = tree.args.get("expression")
+        if source is None:
+            raise BindError("INSERT wants VALUES or a query", span=span)
+        binder = QueryBinder(self.context)
+        if tree.args.get("with_") is not None:
+            binder.common_tables(tree)
+        types = [layout.columns[ordinal][1] for ordinal in ordinals]
+        if source.key == "values" and source.args.get("alias") is None:
+            plan = self.insert_values(source, types, span)
+        else:
+            plan = binder.bind(source)
+        if len(plan.columns) != len(ordinals):
+            raise BindError(f"INSERT gives {len(plan.columns)} values for {len(ordinals)} columns", span=span)
+        return statements.Insert(layout.name, ordinals, self.whole_rows(layout, ordinals, plan, span))
+
+    def insert_values(self, source: Any, types: list[SqlType], span: Span | None) -> Node:
+        """VALUES whose items are cast to the columns one by one, DEFAULT being NULL."""
+        binder = ExpressionBinder(self.context, Scope(None, ()), clause="VALUES")
+        rows = []
+        for row in source.expressions:
+            items = row.expressions if row.key == "tuple" else [row]
+            if len(items) != len(types):
+                raise BindError(f"INSERT gives {len(items)} values for {len(types)} columns", span=span_of(row) or span)
+            bound = []
+            for item, type_ in zip(items, types, strict=True):
+                is_default = item.key == "var" and item.name.upper() == "DEFAULT"
+                value = Literal(type_, None) if is_default else binder.bind(item)
+                if not castable(value.type, type_):
+                    raise BindError(f"cannot cast {value.type} to {type_}", span=value.span)
+                bound.append(cast(self.context, value, type_))
+            rows.append(tuple(bound))
+        return Values(tuple((f"col{index}", type_) for index, type_ in enumerate(types)), tuple(rows))
+
+    def ordinals(self, layout: Any, names: list[tuple[str, Span | None]]) -> tuple[int, ...]:
+        """Positions of columns by their names."""
+        known = {name.lower(): index for index, (name, _) in enumerate(layout.columns)}
+        found: list[int] = []
+        for name, span in names:
+            ordinal = known.get(name.lower())
+            if ordinal is None:
+                raise not_found("column", name, [column for column, _ in layout.columns], span)
+            if ordinal in found:
+                raise BindError(f"column is named twice: {name}", span=span)
+            found.append(ordinal)
+        return tuple(found)
+
+    def whole_rows(self, layout: Any, ordinals: tuple[int, ...], plan: Node, span: Span | None) -> Node:
+        """The plan with one column per column of the table, in its order and types; NULL where none is given."""
+        if tuple(type_ for _, type_ in plan.columns) == tuple(type_ for _, type_ in layout.columns) and ordinals == tuple(
+            range(len(layout.columns))
+        ):
+            return plan
+        expressions: list[Expression] = []
+        for index, (name, type_) in enumerate(layout.columns):
+            if index not in ordinals:
+                expressions.append(Literal(type_, None))
+                continue
+            position = ordinals.index(index)
+            source, source_type = plan.columns[position]
+            if not castable(source_type, type_):
+                raise BindError(f"column {name} takes {type_}, not {source_type}", span=span)
+            expressions.append(cast(self.context, Column(source_type, position, source), type_))
+        return Project(layout.columns, plan, tuple(expressions))
+
+    # --- Commands ----------------------------------------------------------------------------------------------------
+
+    def command_explain(self, command: Command) -> Statement:
+        inner = self.bind(command.parts["statement"])
+        if isinstance(inner, statements.Explain):
+            raise BindError("EXPLAIN of EXPLAIN")
+        return statements.Explain(command.parts["mode"], inner)
+
+    def command_describe(self, command: Command) -> Statement:
+        if "table" in command.parts:
+            layout = self.table(command.parts["table"], command.spans["table"])
+            return statements.Describe(layout.columns)
+        inner = self.bind(command.parts["statement"])
+        if not isinstance(inner, statements.Query):
+            raise NotSupportedError("DESCRIBE of this statement is not supported")
+        return statements.Describe(inner.plan.columns)
+
+    def command_show(self, command: Command) -> Statement:
+        name = command.parts["name"]
+        layout = self.context.catalog.table(name)
+        if layout is not None:
+            return statements.Describe(layout.columns)
+        return statements.Show(name.lower())
+
+    def command_show_tables(self, command: Command) -> Statement:
+        return statements.ShowTables()
+
+    def command_set(self, command: Command) -> Statement:
+        return statements.Set(command.parts["name"], command.parts["value"])
+
+    def command_reset(self, command: Command) -> Statement:
+        return statements.Reset(command.parts["name"])
+
+    def command_begin(self, command: Command) -> Statement:
+        return statements.Begin()
+
+    def command_commit(self, command: Command) -> Statement:
+        return statements.Commit()
+
+    def command_rollback(self, command: Command) -> Statement:
+        return statements.Rollback()
+
+    def command_copy_from(self, command: Command) -> Statement:
+        layout = self.table(command.parts["table"], command.spans["table"])
+        ordinals = None
+        if "columns" in command.parts:
+            ordinals = self.ordinals(layout, command.parts["columns"])
+        options = dict(command.parts["options"])
+        format_ = self.file_format(options.pop("format", "auto"), command)
+        return statements.CopyFrom(layout.name, ordinals, tuple(command.parts["paths"]), format_, options)
+
+    def command_copy_to(self, command: Command) -> Statement:
+        if "table" in command.parts:
+            layout = self.table(command.parts["table"], command.spans["table"])
+            plan = QueryBinder(self.context).scan(layout)
+            if "columns" in command.parts:
+                ordinals = self.ordinals(layout, command.parts["columns"])
+                columns = tuple(layout.columns[ordinal] for ordinal in ordinals)
+                picked = tuple(Column(type_, ordinal, name) for ordinal, (name, type_) in zip(ordinals, columns, strict=True))
+                plan = Project(columns, plan, picked)
+        else:
+            inner = self.bind(command.parts["statement"])
+            if not isinstance(inner, statements.Query):
+                raise NotSupportedError("COPY of this statement is not supported")
+            plan = inner.plan
+        paths = command.parts["paths"]
+        if len(paths) != 1:
+            raise BindError("COPY TO wants one file", span=command.spans.get("paths"))
+        options = dict(command.parts["options"])
+        ending = paths[0].rsplit(".", 1)[-1].lower()
+        format_ = self.file_format(options.pop("format", _FORMATS.get(ending, "csv")), command)
+        return statements.CopyTo(plan, paths[0], format_, options)
+
+    def file_format(self, name: Any, command: Command) -> str:
+        found = "auto" if str(name).lower() == "auto" else _FORMATS.get(str(name).lower())
+        if found is None:
+            raise NotSupportedError(f"file format is not supported: {name}", hint="there are: csv, parquet, arrow")
+        return found
+
+
+def with_real_types(context: Context, plan: Node) -> Node:
+    """A column of bare NULLs becomes INTEGER: tables have no NULL type."""
+    if all(type_.kind != "NULL" for _, type_ in plan.columns):
+        return plan
+    columns = tuple((name, INTEGER if type_.kind == "NULL" else type_) for name, type_ in plan.columns)
+    expressions = tuple(
+        cast(context, Column(old, index, name), new)
+        for index, ((name, old), (_, new)) in enumerate(zip(plan.columns, columns, strict=True))
+    )
+    return Project(columns, plan, expressions)

@@ -1,0 +1,199 @@
+"""One pipeline under construction: columns, slots, registers, instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpudb.instruction_set import instruction_set
+from gpudb.opcodes import Variant
+from gpudb.program import (
+    COLUMN,
+    PLAIN,
+    REGISTER,
+    SLOT,
+    DictionaryReference,
+    EmitSink,
+    GroupSink,
+    Instruction,
+    Operand,
+    Pipeline,
+    Slot,
+    Source,
+    SourceColumn,
+)
+from gpudb.types import RegisterType, SqlType
+
+R = RegisterType
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A value that is a stored table column as it lies: base + scale * operand."""
+
+    column: int
+    encoded: bool
+
+
+@dataclass(frozen=True)
+class Value:
+    """The value of an expression in a pipeline.
+
+    operand     where it is: register, column or (for a literal) slot; of register type `type`
+    valid       mask operand, or None where it is never NULL
+    low, high   proven bounds: integers behind exact types, codes of text; floats or None for floats
+    dictionary  what the codes of a text value mean
+    stored      set while `operand` is an encoded column, not yet decoded
+    is_null     the value is NULL in every row
+    """
+
+    sql: SqlType
+    type: R
+    operand: Operand
+    valid: Operand | None = None
+    low: Any = None
+    high: Any = None
+    dictionary: DictionaryReference | None = None
+    stored: Stored | None = None
+    is_null: bool = False
+    distinct: int | None = None
+
+
+@dataclass
+class PipelineBuilder:
+    """Collects a pipeline; equal slots and equal instructions are made once."""
+
+    source: Source
+    row_bound: int
+    table_step: int | None = None
+    columns: list[SourceColumn] = field(default_factory=list)
+    slots: list[Slot] = field(default_factory=list)
+    instructions: list[Instruction] = field(default_factory=list)
+    registers: list[R] = field(default_factory=list)
+    pinned: set[int] = field(default_factory=set)
+    messages: list[tuple[str, str, Any]] = field(default_factory=list)
+    zones: list[tuple[int, int]] = field(default_factory=list)
+    _made: dict[Any, Operand] = field(default_factory=dict)
+
+    def column(self, index: int, part: str, type_: R) -> Operand:
+        """The operand of a source column's part."""
+        wanted = SourceColumn(index, part, type_)
+        if wanted not in self.columns:
+            self.columns.append(wanted)
+        return Operand(COLUMN, self.columns.index(wanted), type_)
+
+    def slot(self, slot: Slot) -> Operand:
+        """The operand of a parameter slot; equal slots are one."""
+        key = ("slot", slot)
+        if key not in self._made:
+            self.slots.append(slot)
+            self._made[key] = Operand(SLOT, len(self.slots) - 1, slot.type)
+        return self._made[key]
+
+    def register(self, type_: R, count: int = 1) -> Operand:
+        """A new register, or the first of `count` consecutive ones."""
+        first = len(self.registers)
+        self.registers += [type_] * count
+        if count > 1:
+            self.pinned.update(range(first, first + count))
+        return Operand(REGISTER, first, type_)
+
+    def make(self, name: str, out: R, *inputs: Operand) -> Operand:
+        """An elementwise instruction; the same one twice is made once.  Slots become scalars, or are copied if they must."""
+        key = (name, out, inputs)
+        if key not in self._made:
+            variant, inputs = self._variant(name, out, list(inputs))
+            result = self.register(out)
+            self.instructions.append(Instruction(variant, (result, *inputs)))
+            self._made[key] = result
+        return self._made[key]
+
+    def _variant(self, name: str, out: R, inputs: list[Operand]) -> tuple[Variant, tuple[Operand, ...]]:
+        opcode = instruction_set().opcodes[name]
+        form = "".join("s" if operand.kind == SLOT else "v" for operand in inputs)
+        pointer_forms = [f for f in opcode.forms if "p" in f]
+        if pointer_forms:
+            form = pointer_forms[0]
+            inputs = [self.vector(x) if f == "v" else x for x, f in zip(inputs, form, strict=True)]
+        elif form not in opcode.forms:
+            usable = [f for f in opcode.forms if all(f[k] == "v" or form[k] == "s" for k in range(len(f)))]
+            assert usable, f"no form of {name} takes {form}"
+            form = max(usable, key=lambda f: f.count("s"))
+            inputs = [self.vector(x) if f == "v" else x for x, f in zip(inputs, form, strict=True)]
+        types = tuple(operand.type for operand in inputs)
+        if pointer_forms:
+            types = (*types[:-1], out)
+        signature = (out, *types)
+        assert signature in opcode.signatures, f"{name} does not exist for {[t and t.suffix for t in signature]}"
+        return Variant(opcode, signature, form), tuple(inputs)  # type: ignore[arg-type]
+
+    def vector(self, operand: Operand) -> Operand:
+        """The operand as one value a row: a slot is copied into a register."""
+        if operand.kind != SLOT:
+            return operand
+        assert operand.type is not None
+        return self.make("Copy", operand.type, operand)
+
+    def block(self, name: str, signature: tuple[R, ...], *operands: Operand | int) -> None:
+        """An instruction where rows meet."""
+        opcode = instruction_set().opcodes[name]
+        assert signature in opcode.signatures, f"{name} does not exist for {[t.suffix for t in signature]}"
+        wrapped = tuple(o if isinstance(o, Operand) else Operand(PLAIN, o) for o in operands)
+        self.instructions.append(Instruction(Variant(opcode, signature, ""), wrapped))
+
+    def block_once(self, name: str, signature: tuple[R, ...], out: R, *operands: Operand | int) -> Operand:
+        """A block instruction with a result register; the same one twice is made once."""
+        key = (name, signature, operands)
+        if key not in self._made:
+            result = self.register(out)
+            self.block(name, signature, result, *operands)
+            self._made[key] = result
+        return self._made[key]
+
+    def both(self, left: Operand | None, right: Operand | None) -> Operand | None:
+        """AND of two masks, None standing for all ones."""
+        if left is None or right is None or left == right:
+            return right if left is None else left
+        return self.make("And", R.MASK, left, right)
+
+    def finish(self, sink: EmitSink | GroupSink, source: Source | None = None) -> Pipeline:
+        """The pipeline, its registers placed: one that is dead leaves its place to the next of the same width."""
+        places, arena = self._place_registers()
+        return Pipeline(
+            source=source or self.source,
+            columns=tuple(self.columns),
+            slots=tuple(self.slots),
+            instructions=tuple(self.instructions),
+            registers=tuple(places),
+            arena=arena,
+            sink=sink,
+            messages=tuple(self.messages),
+            table_step=self.table_step,
+        )
+
+    def _place_registers(self) -> tuple[Sequence[tuple[R, int]], int]:
+        last_use: dict[int, int] = {}
+        for line, ins in enumerate(self.instructions):
+            for operand in ins.operands:
+                if operand.kind == REGISTER:
+                    last_use[operand.number] = line
+        offsets: dict[int, int] = {}
+        free: dict[int, list[int]] = {}
+        arena = 0
+        for register in sorted(self.pinned):  # consecutive registers first: 8 bytes each, never reused
+            offsets[register] = arena
+            arena += self.registers[register].width
+        for line, ins in enumerate(self.instructions):
+            for operand in ins.operands:
+                if operand.kind == REGISTER and operand.number not in offsets:
+                    width = self.registers[operand.number].width
+                    if free.get(width):
+                        offsets[operand.number] = free[width].pop()
+                    else:
+                        offsets[operand.number] = arena
+                        arena += width
+            for operand in {o.number for o in ins.operands if o.kind == REGISTER}:
+                if last_use[operand] == line and operand not in self.pinned:
+                    free.setdefault(self.registers[operand].width, []).append(offsets[operand])
+        return [(kind, offsets.get(n, 0)) for n, kind in enumerate(self.registers)], max(arena, 16)

@@ -1,0 +1,888 @@
+"""Lowering of expressions to instructions, with range analysis.
+
+Two questions are asked of an expression: its `value` (an operand and a validity mask), or, for conditions, the masks
+`true` and `false`: rows for which it is TRUE, and rows for which it is FALSE.  Three-valued logic needs no more: AND is
+(t and t, f or f), NOT swaps, and a filter asks for `true` only, so that NULL costs nothing there.
+
+Integers travel in the narrowest of i32, i64 and i128 that holds their proven range.  Where a result may leave its SQL
+type, a check comes first and `Fail` names the row; it looks only at rows that count: alive, not NULL, in their CASE branch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from gpudb.errors import NotSupportedError
+from gpudb.functions.registry import Overload
+from gpudb.instruction_set import function_opcode_name
+from gpudb.planner.emit.builder import PipelineBuilder, Value
+from gpudb.planner.emit.texts import TextEmitter
+from gpudb.planner.expressions import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Coalesce,
+    Column,
+    Comparison,
+    Expression,
+    InList,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+)
+from gpudb.program import (
+    SLOT,
+    BaseSlot,
+    ConstantIntervalSlot,
+    ConstantSlot,
+    MemberTable,
+    Operand,
+    PlainSlot,
+    RangeSlot,
+    ScaleSlot,
+    TableSlot,
+)
+from gpudb.types import BOOLEAN, RegisterType, SqlType
+
+R = RegisterType
+INT32 = (-(1 << 31), (1 << 31) - 1)
+INT64 = (-(1 << 63), (1 << 63) - 1)
+NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+COMPARE = {"=": "Eq", "<>": "Ne", "<": "Lt", "<=": "Le", ">": "Gt", ">=": "Ge"}
+
+
+def integer_register(low: int, high: int) -> R:
+    """The narrowest arithmetic register that holds low .. high."""
+    if INT32[0] <= low and high <= INT32[1]:
+        return R.I32
+    return R.I64 if INT64[0] <= low and high <= INT64[1] else R.I128
+
+
+class ExpressionEmitter(TextEmitter):
+    """Lowers expressions over `inputs`, the values of a node's input columns, into one pipeline."""
+
+    def __init__(self, builder: PipelineBuilder, inputs: list[Value], alive: Operand | None) -> None:
+        self.builder = builder
+        self.inputs = inputs
+        self.alive = alive
+        self._values: dict[Expression, Value] = {}
+        self._fails = 0
+
+    # ------------------------------------------------------------------------------------------- values
+
+    def value(self, expression: Expression) -> Value:
+        """The value of an expression; asked twice, it is computed once."""
+        if expression in self._values:
+            return self._values[expression]
+        guard, fails = self.alive, self._fails
+        value = self._value(expression)
+        if self._fails == fails or guard is None:  # a value whose checks looked at some rows only may not serve others
+            self._values[expression] = value
+        return value
+
+    def _value(self, expression: Expression) -> Value:
+        match expression:
+            case Column(index=index):
+                return self.inputs[index]
+            case Literal():
+                return self.literal(expression)
+            case Cast(argument=argument, try_=try_):
+                return self.cast(self.value(argument), expression.type, try_, expression)
+            case Case():
+                return self._case(expression)
+            case Coalesce(arguments=arguments):
+                return self._coalesce(expression.type, arguments)
+            case Call(name=name, arguments=arguments, overload=overload):
+                return self._call(expression, name, arguments, overload)
+            case _ if expression.type == BOOLEAN:
+                return self._boolean(expression)
+        raise NotSupportedError(f"expression not supported: {type(expression).__name__}", span=expression.span)
+
+    def literal(self, literal: Literal) -> Value:
+        """A constant in a parameter slot."""
+        sql = literal.type
+        if literal.value is None:
+            kind = R.U32 if sql.is_text else sql.register if sql.kind != "INTERVAL" else R.I64
+            zero = self.builder.slot(PlainSlot(kind, 0))
+            never = self.builder.vector(self.builder.slot(PlainSlot(R.MASK, 0)))
+            low, high = (0, 0) if not sql.is_float else (0.0, 0.0)
+            reference = self.literal_dictionary(literal) if sql.is_text else None
+            return Value(sql, kind, zero, never, low, high, reference, is_null=True)
+        if sql.is_text:
+            code = self.builder.slot(PlainSlot(R.U32, 0))
+            return Value(sql, R.U32, code, None, 0, 0, self.literal_dictionary(literal))
+        if sql.is_float:
+            low = high = float(literal.value) if literal.slot is None and math.isfinite(literal.value) else None
+            return Value(sql, sql.register, self._constant(literal, sql.register), None, low, high)
+        if sql.kind == "INTERVAL":
+            raise NotSupportedError("an INTERVAL stands only in date arithmetic", span=literal.span)
+        if sql.kind == "BOOLEAN":
+            return Value(sql, R.MASK, self._constant(literal, R.MASK), None, 0, 1)
+        low, high = (literal.value, literal.value) if literal.slot is None else literal_range(literal)
+        kind = integer_register(low, high)
+        return Value(sql, kind, self._constant(literal, kind), None, low, high)
+
+    def _constant(self, literal: Literal, kind: R) -> Operand:
+        return self.builder.slot(ConstantSlot(kind, literal.type, literal))
+
+    def decoded(self, value: Value) -> Value:
+        """The value with its stored form undone: base + scale * stored, or merely widened."""
+        if value.stored is None:
+            return value
+        wide = self.wide_register(value)
+        if value.stored.encoded:
+            base = self.builder.slot(BaseSlot(wide, value.stored.column))
+            scale = self.builder.slot(ScaleSlot(wide, value.stored.column))
+            if value.operand.kind == SLOT:  # a constant column: nothing is stored
+                operand = base
+            else:
+                operand = self.builder.make("Decode", wide, value.operand, base, scale)
+        else:
+            operand = self.converted(value.operand, wide)
+        return replace(value, operand=operand, type=wide, stored=None)
+
+    @staticmethod
+    def wide_register(value: Value) -> R:
+        """The arithmetic register of an exact value."""
+        return integer_register(value.low, value.high)
+
+    def converted(self, operand: Operand, kind: R) -> Operand:
+        """The operand in another register type."""
+        if operand.type is kind:
+            return operand
+        return self.builder.make("Convert", kind, operand)
+
+    def in_register(self, value: Value, kind: R) -> Operand:
+        """A number in the given register type; integers must fit."""
+        value = self.decoded(value)
+        if value.operand.kind == SLOT and value.type is not kind:
+            slot = self.builder.slots[value.operand.number]
+            if isinstance(slot, ConstantSlot):
+                return self.builder.slot(replace(slot, type=kind))
+            if isinstance(slot, PlainSlot):
+                return self.builder.slot(PlainSlot(kind, slot.value))
+        return self.converted(value.operand, kind)
+
+    def mask(self, value: Value) -> Operand:
+        """A BOOLEAN value's mask as a vector."""
+        value = self.decoded(value) if value.type is not R.MASK else value
+        return self.builder.vector(self.in_register(value, R.MASK))
+
+    # ------------------------------------------------------------------------------------------- conditions
+
+    def true(self, expression: Expression) -> Operand:
+        """Mask of the rows for which a condition is TRUE."""
+        return self._truth(expression, True)
+
+    def false(self, expression: Expression) -> Operand:
+        """Mask of the rows for which a condition is FALSE."""
+        return self._truth(expression, False)
+
+    def _truth(self, expression: Expression, wanted: bool) -> Operand:
+        make = self.builder.make
+        match expression:
+            case And(arguments=arguments) if wanted:
+                return self._all_true(arguments)
+            case Or(arguments=arguments) if not wanted:
+                return self._fold("And", [self.false(a) for a in arguments])
+            case Or(arguments=arguments) | And(arguments=arguments):
+                return self._fold("Or", [self._truth(a, wanted) for a in arguments])
+            case Not(argument=argument):
+                return self._truth(argument, not wanted)
+            case IsNull(argument=argument):
+                valid = self.value(argument).valid
+                if valid is None:
+                    return self._all(not wanted)
+                return make("Not", R.MASK, valid) if wanted else valid
+            case Comparison(operator=operator, left=left, right=right):
+                if operator in ("is_distinct", "is_not_distinct"):
+                    same = self._not_distinct(self.value(left), self.value(right))
+                    return same if wanted == (operator == "is_not_distinct") else make("Not", R.MASK, same)
+                return self._comparison(operator if wanted else NEGATED[operator], left, right)
+            case InList():
+                return self._in_list(expression, wanted)
+        value = self.value(expression)
+        mask = self.mask(value)
+        if wanted:
+            return mask if value.valid is None else make("And", R.MASK, mask, value.valid)
+        if value.valid is None:
+            return make("Not", R.MASK, mask)
+        return make("AndNot", R.MASK, value.valid, mask)
+
+    def _all(self, ones: bool) -> Operand:
+        return self.builder.vector(self.builder.slot(PlainSlot(R.MASK, int(ones))))
+
+    def _fold(self, name: str, masks: list[Operand]) -> Operand:
+        total = masks[0]
+        for mask in masks[1:]:
+            total = self.builder.make(name, R.MASK, total, mask)
+        return total
+
+    def _all_true(self, terms: tuple[Expression, ...]) -> Operand:
+        """AND of conditions: ranges of one stored column become one test; terms that can fail run last, guarded."""
+        merged, rest = self._merged_ranges(terms)
+        safe = [t for t in rest if not can_fail(t)]
+        risky = [t for t in rest if can_fail(t)]
+        masks = merged + [self.true(t) for t in safe]
+        outer = self.alive
+        try:
+            for term in risky:
+                self.alive = self.builder.both(outer, self._fold("And", masks) if masks else None)
+                masks.append(self.true(term))
+        finally:
+            self.alive = outer
+        return self._fold("And", masks)
+
+    def _merged_ranges(self, terms: tuple[Expression, ...]) -> tuple[list[Operand], list[Expression]]:
+        ends: dict[Column, list[tuple[str, Literal]]] = {}
+        rest: list[Expression] = []
+        for term in terms:
+            found = None
+            if isinstance(term, Comparison) and term.operator in ("<", "<=", ">", ">="):
+                left, right, operator = term.left, term.right, term.operator
+                if isinstance(left, Literal):
+                    left, right, operator = right, left, MIRRORED[operator]
+                if isinstance(left, Column) and isinstance(right, Literal) and right.value is not None:
+                    value = self.value(left)
+                    if value.stored is not None and value.sql.is_exact:
+                        found = (left, (operator, right))
+            if found:
+                ends.setdefault(found[0], []).append(found[1])
+            else:
+                rest.append(term)
+        masks = []
+        for column, bounds in ends.items():
+            lows = [b for b in bounds if b[0][0] == ">"]
+            highs = [b for b in bounds if b[0][0] == "<"]
+            for k in range(max(len(lows), len(highs))):
+                low = lows[k] if k < len(lows) else None
+                high = highs[k] if k < len(highs) else None
+                masks.append(self._stored_range(self.value(column), low, high, True))
+        return masks, rest
+
+    def _stored_range(
+        self, value: Value, low: tuple[str, Literal] | None, high: tuple[str, Literal] | None, inside: bool
+    ) -> Operand:
+        """Range test of a stored column against constants: the constants are shifted into the stored range instead."""
+        assert value.stored is not None
+        column = value.stored.column
+        slots = []
+        for side in ("low", "high"):
+            slots.append(
+                self.builder.slot(
+                    RangeSlot(
+                        value.type,
+                        column,
+                        low[1] if low else None,
+                        bool(low) and low[0] == ">",
+                        high[1] if high else None,
+                        bool(high) and high[0] == "<",
+                        side,
+                    )
+                )
+            )
+        mask = self.builder.make("InRange" if inside else "NotInRange", R.MASK, value.operand, *slots)
+        return mask if value.valid is None else self.builder.make("And", R.MASK, mask, value.valid)
+
+    def _comparison(self, operator: str, left: Expression, right: Expression) -> Operand:
+        if isinstance(left, Literal) and not isinstance(right, Literal):
+            left, right, operator = right, left, MIRRORED[operator]
+        a = self.value(left)
+        if isinstance(right, Literal) and right.value is not None:
+            if a.stored is not None and a.sql.is_exact and not a.sql.is_text:
+                low = (">=" if operator in ("=", "<>") else operator, right)
+                if operator in ("=", "<>"):
+                    return self._stored_range(a, (">=", right), ("<=", right), operator == "=")
+                return self._stored_range(a, low, None, True) if operator[0] == ">" else self._stored_range(
+                    a, None, low, True
+                )
+            if a.sql.is_text:
+                return self._text_against_constant(operator, a, right)
+        b = self.value(right)
+        valid = self.builder.both(a.valid, b.valid)
+        mask = self._compared(operator, a, b)
+        return mask if valid is None else self.builder.make("And", R.MASK, mask, valid)
+
+    def _compared(self, operator: str, a: Value, b: Value) -> Operand:
+        """Comparison of two values' bytes, NULL aside."""
+        if a.sql.is_text:
+            left, right = self.comparable_texts(a, b, ordered=operator not in ("=", "<>"))
+            kind = R.U32
+        elif a.type is R.MASK or b.type is R.MASK or a.sql.is_exact:
+            a, b = self.decoded(a), self.decoded(b)
+            low, high = min(a.low, b.low), max(a.high, b.high)
+            kind = integer_register(low, high)
+            left, right = self.in_register(a, kind), self.in_register(b, kind)
+        else:
+            kind = R.F32 if a.type is R.F32 and b.type is R.F32 else R.F64
+            left, right = self.in_register(a, kind), self.in_register(b, kind)
+        if left.kind == SLOT and right.kind != SLOT:
+            left, right, operator = right, left, MIRRORED[operator]
+        return self.builder.make(COMPARE[operator], R.MASK, left, right)
+
+    def _not_distinct(self, a: Value, b: Value) -> Operand:
+        equal = self._compared("=", a, b)
+        both = self.builder.both(a.valid, b.valid)
+        if both is not None:
+            equal = self.builder.make("And", R.MASK, equal, both)
+        if a.valid is None or b.valid is None:
+            return equal
+        neither = self.builder.make("Not", R.MASK, self.builder.make("Or", R.MASK, a.valid, b.valid))
+        return self.builder.make("Or", R.MASK, equal, neither)
+
+    def _boolean(self, expression: Expression) -> Value:
+        """A condition as a value: TRUE or FALSE is known, else NULL."""
+        true = self.true(expression)
+        if not self._may_be_null(expression):
+            return Value(BOOLEAN, R.MASK, true, None, 0, 1)
+        valid = self.builder.make("Or", R.MASK, true, self.false(expression))
+        return Value(BOOLEAN, R.MASK, true, valid, 0, 1)
+
+    def _may_be_null(self, expression: Expression) -> bool:
+        match expression:
+            case IsNull():
+                return False
+            case And(arguments=arguments) | Or(arguments=arguments):
+                return any(self._may_be_null(a) for a in arguments)
+            case Not(argument=argument):
+                return self._may_be_null(argument)
+            case Comparison(operator=operator, left=left, right=right):
+                if operator.startswith("is_"):
+                    return False
+                return self.value(left).valid is not None or self.value(right).valid is not None
+            case InList(argument=argument, items=items):
+                return self.value(argument).valid is not None or any(item.value is None for item in items)
+        return self.value(expression).valid is not None
+
+    def _in_list(self, expression: InList, wanted: bool) -> Operand:
+        """IN over constants: a lookup table over a dictionary or a narrow stored column, else one comparison an item."""
+        argument = self.value(expression.argument)
+        items = tuple(item for item in expression.items if item.value is not None)
+        has_null = len(items) < len(expression.items)
+        if not items:
+            return self._all(False)
+        member: Operand | None = None
+        if argument.sql.is_text:
+            member = self.text_membership(argument, items)
+        elif argument.stored is not None and argument.type in (R.U8, R.U16) and argument.operand.kind != SLOT:
+            table = self.builder.slot(TableSlot(MemberTable(None, argument.stored.column, items)))
+            member = self.builder.make("Lookup", R.MASK, argument.operand, table)
+        if member is None:
+            member = self._fold("Or", [self._comparison("=", expression.argument, item) for item in items])
+        valid = argument.valid
+        if wanted:
+            return member if valid is None else self.builder.make("And", R.MASK, member, valid)
+        if has_null:
+            return self._all(False)
+        if valid is None:
+            return self.builder.make("Not", R.MASK, member)
+        return self.builder.make("AndNot", R.MASK, valid, member)
+
+    # ------------------------------------------------------------------------------------------- failing
+
+    def fail_where(self, bad: Operand, valid: Operand | None, kind: str, message: str, expression: Any) -> None:
+        """Make the statement fail at the first row where `bad`, among rows that count."""
+        self._fails += 1
+        self.builder.messages.append((kind, message, getattr(expression, "span", None)))
+        guard = self.builder.both(self.alive, valid)
+        bad = self.builder.vector(bad)
+        self.builder.block("Fail", (), bad, guard if guard is not None else bad, len(self.builder.messages) - 1)
+
+    def checked_range(self, value: Value, sql: SqlType, expression: Any, what: str) -> Value:
+        """The value with a check that it lies within the SQL type's bounds, unless that is proven."""
+        low, high = sql.bounds
+        if value.low >= low and value.high <= high:
+            return value
+        kind_low, kind_high = {R.I32: INT32, R.I64: INT64}.get(value.type, (-(1 << 127), (1 << 127) - 1))
+        ends = [
+            self.builder.slot(PlainSlot(value.type, max(low, kind_low))),
+            self.builder.slot(PlainSlot(value.type, min(high, kind_high))),
+        ]
+        bad = self.builder.make("NotInRange", R.MASK, self.builder.vector(value.operand), *ends)
+        self.fail_where(bad, value.valid, "OutOfRangeError", what, expression)
+        return replace(value, low=max(low, value.low), high=min(high, value.high))
+
+    # ------------------------------------------------------------------------------------------- choice
+
+    def unified(self, sql: SqlType, values: list[Value]) -> tuple[R, list[Operand], dict[str, Any]]:
+        """Several values of one SQL type in one register type; with the bounds and dictionary of any of them."""
+        if sql.is_text:
+            operands, reference, high = self.unified_texts(values)
+            return R.U32, operands, {"low": 0, "high": high, "dictionary": reference}
+        if sql.is_float:
+            known = [v for v in values if not v.is_null]
+            lows, highs = [v.low for v in known], [v.high for v in known]
+            low = min(lows) if lows and None not in lows else None
+            high = max(highs) if highs and None not in highs else None
+            kind = sql.register
+            return kind, [self.in_register(v, kind) for v in values], {"low": low, "high": high}
+        if sql.kind == "BOOLEAN":
+            return R.MASK, [self.in_register(self.decoded(v), R.MASK) for v in values], {"low": 0, "high": 1}
+        decoded = [self.decoded(v) for v in values]
+        low, high = min(v.low for v in decoded), max(v.high for v in decoded)
+        kind = integer_register(low, high)
+        return kind, [self.in_register(v, kind) for v in decoded], {"low": low, "high": high}
+
+    def choose(self, condition: Operand, then: Value, otherwise: Value, sql: SqlType) -> Value:
+        """condition ? then : otherwise, validity included."""
+        kind, (a, b), rest = self.unified(sql, [then, otherwise])
+        make = self.builder.make
+        operand = make("Select", kind, condition, self.builder.vector(a), b)
+        valid: Operand | None = None
+        if then.valid is not None or otherwise.valid is not None:
+            left = then.valid if then.valid is not None else self._all(True)
+            right = otherwise.valid if otherwise.valid is not None else self._all(True)
+            valid = make("Select", R.MASK, condition, left, right)
+        return Value(sql, kind, operand, valid, **rest)
+
+    def _case(self, expression: Case) -> Value:
+        outer = self.alive
+        remaining: Operand | None = None  # rows no earlier branch took
+        branches: list[tuple[Operand, Value]] = []
+        try:
+            for condition, result in zip(expression.conditions, expression.results, strict=True):
+                self.alive = self.builder.both(outer, remaining)
+                taken = self.true(condition)
+                self.alive = self.builder.both(self.alive, taken)
+                branches.append((taken, self.value(result)))
+                missed = self.builder.make("Not", R.MASK, taken)
+                remaining = self.builder.both(remaining, missed)
+            self.alive = self.builder.both(outer, remaining)
+            value = self.value(expression.otherwise)
+        finally:
+            self.alive = outer
+        for taken, result in reversed(branches):
+            value = self.choose(taken, result, value, expression.type)
+        return value
+
+    def _coalesce(self, sql: SqlType, arguments: tuple[Expression, ...]) -> Value:
+        outer = self.alive
+        values: list[Value] = []
+        try:
+            for argument in arguments:
+                value = self.value(argument)
+                values.append(value)
+                if value.valid is None:
+                    break
+                self.alive = self.builder.both(self.alive, self.builder.make("Not", R.MASK, value.valid))
+        finally:
+            self.alive = outer
+        result = values[-1]
+        for value in reversed(values[:-1]):
+            assert value.valid is not None
+            result = self.choose(value.valid, value, result, sql)
+        return result
+
+    def _extreme(self, expression: Call, greatest: bool) -> Value:
+        """GREATEST or LEAST: NULLs are ignored."""
+        values = [self.value(a) for a in expression.arguments]
+        result = values[0]
+        for value in values[1:]:
+            better = self._compared(">" if greatest else "<", value, result)
+            if result.valid is not None:
+                better = self.builder.make("Or", R.MASK, better, self.builder.make("Not", R.MASK, result.valid))
+            if value.valid is not None:
+                better = self.builder.make("And", R.MASK, better, value.valid)
+            chosen = self.choose(better, value, result, expression.type)
+            valid = None
+            if value.valid is not None and result.valid is not None:
+                valid = self.builder.make("Or", R.MASK, value.valid, result.valid)
+            result = replace(chosen, valid=valid)
+        return result
+
+    # ------------------------------------------------------------------------------------------- calls
+
+    def _call(
+        self, expression: Call, name: str, arguments: tuple[Expression, ...], overload: Overload | None
+    ) -> Value:
+        if name in ("greatest", "least"):
+            return self._extreme(expression, name == "greatest")
+        if name in ARITHMETIC:
+            values = [self.value(a) for a in arguments]
+            if expression.type.is_float:
+                return self._float_arithmetic(name, expression.type, values, expression)
+            return self._exact_arithmetic(name, expression, values)
+        assert overload is not None, f"call without an overload: {name}"
+        if overload.kind == "text":
+            return self.text_call(expression, overload, arguments)
+        return self._scalar_call(expression, overload, arguments)
+
+    def _float_arithmetic(self, name: str, sql: SqlType, values: list[Value], expression: Call) -> Value:
+        kind = sql.register
+        operands = [self.in_register(v, kind) for v in values]
+        valid = None
+        for value in values:
+            valid = self.builder.both(valid, value.valid)
+        low, high = float_bounds(name, values)
+        return Value(sql, kind, self.builder.make(FLOAT_OPCODES[name], kind, *operands), valid, low, high)
+
+    def _exact_arithmetic(self, name: str, expression: Call, values: list[Value]) -> Value:
+        sql = expression.type
+        values = [self.decoded(v) for v in values]
+        valid = None
+        for value in values:
+            valid = self.builder.both(valid, value.valid)
+        low, high = exact_bounds(name, values)
+        widest = integer_register(min(low, *(v.low for v in values)), max(high, *(v.high for v in values)))
+        inside_register = widest is not R.I128 or max(abs(low), abs(high)) < 1 << 127
+        if widest is R.I128 and sql.kind not in ("HUGEINT", "DECIMAL"):
+            widest, inside_register = R.I64, INT64[0] <= low and high <= INT64[1]
+        if sql.kind == "DECIMAL" and sql.precision <= 18 and widest is R.I128:
+            widest, inside_register = R.I64, False
+        operands = [self.in_register(v, widest) for v in values]
+        what = f"overflow in {WORDS[name]} of {sql}"
+        if name in ("integer_divide", "modulo"):
+            zero = self.builder.slot(PlainSlot(widest, 0))
+            if values[1].low <= 0 <= values[1].high:
+                bad = self.builder.make("Eq", R.MASK, self.builder.vector(operands[1]), zero)
+                self.fail_where(bad, valid, "DataError", "division by zero", expression)
+        if not inside_register:
+            overflow = OVERFLOWS.get(name)
+            if overflow is None and name == "negate":
+                lowest = self.builder.slot(PlainSlot(widest, -(1 << (widest.width * 8 - 1))))
+                bad = self.builder.make("Eq", R.MASK, self.builder.vector(operands[0]), lowest)
+            elif overflow is None:
+                lowest = self.builder.slot(PlainSlot(widest, -(1 << (widest.width * 8 - 1))))
+                minus_one = self.builder.slot(PlainSlot(widest, -1))
+                bad = self.builder.make(
+                    "And",
+                    R.MASK,
+                    self.builder.make("Eq", R.MASK, self.builder.vector(operands[0]), lowest),
+                    self.builder.make("Eq", R.MASK, self.builder.vector(operands[1]), minus_one),
+                )
+            else:
+                bad = self.builder.make(overflow, R.MASK, *operands)
+            self.fail_where(bad, valid, "OutOfRangeError", what, expression)
+            edge = INT64 if widest is R.I64 else (-(1 << 127), (1 << 127) - 1)
+            low, high = max(low, edge[0]), min(high, edge[1])
+        operand = self.builder.make(EXACT_OPCODES[name], widest, *operands)
+        return self.checked_range(Value(sql, widest, operand, valid, low, high), sql, expression, what)
+
+    def _scalar_call(self, expression: Call, overload: Overload, arguments: tuple[Expression, ...]) -> Value:
+        operands: list[Operand] = []
+        valid: Operand | None = None
+        for kind, argument in zip(overload.arguments, arguments, strict=True):
+            if kind == "INTERVAL":
+                if not isinstance(argument, Literal) or argument.value is None:
+                    raise NotSupportedError("an INTERVAL here must be a constant", span=argument.span)
+                for part, register in (("months", R.I32), ("days", R.I32), ("microseconds", R.I64)):
+                    operands.append(self.builder.slot(ConstantIntervalSlot(register, argument, part)))
+                continue
+            value = self.value(argument)
+            valid = self.builder.both(valid, value.valid)
+            operands.append(self.in_register(self.decoded(value), SqlType(kind).register))
+        if overload.domain is not None:
+            inside = self.builder.make(function_opcode_name(overload, "domain"), R.MASK, *operands)
+            outside = self.builder.make("Not", R.MASK, inside)
+            self.fail_where(outside, valid, "OutOfRangeError", overload.domain[2], expression)
+        register = overload.result.register
+        operand = self.builder.make(function_opcode_name(overload, "value"), register, *operands)
+        if overload.null_when is not None:
+            null = self.builder.make(function_opcode_name(overload, "null"), R.MASK, *operands)
+            present = self.builder.make("Not", R.MASK, null)
+            valid = self.builder.both(valid, present)
+        sql = expression.type
+        low, high = sql.bounds if sql.is_exact else (None, None)
+        if sql.is_exact and register is R.I32:
+            low, high = max(low, INT32[0]), min(high, INT32[1])
+        return Value(sql, register, operand, valid, low, high)
+
+    # ------------------------------------------------------------------------------------------- casts
+
+    def cast(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
+        """CAST between numbers, dates and booleans here; to and from text by the text emitter."""
+        source = value.sql
+        if source == target:
+            return value
+        if value.is_null or source.kind == "NULL":
+            return self.literal(Literal(target, None))
+        if target.is_text or source.is_text:
+            return self.cast_text(value, target, try_, expression)
+        value = self.decoded(value)
+        if target.kind == "BOOLEAN":
+            kind = value.type
+            zero = self.builder.slot(PlainSlot(kind, 0))
+            operand = self.builder.make("Ne", R.MASK, self.builder.vector(value.operand), zero)
+            return Value(target, R.MASK, operand, value.valid, 0, 1)
+        if target.is_float:
+            return self._to_float(value, target, try_, expression)
+        if source.is_float:
+            return self._from_float(value, target, try_, expression)
+        return self._exact_to_exact(value, target, try_, expression)
+
+    def _bounded(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
+        """Within the target's bounds, or the cast fails, or is NULL if it tries only."""
+        low, high = target.bounds
+        if value.low >= low and value.high <= high:
+            return replace(value, sql=target)
+        if not try_:
+            what = f"value out of range in a cast to {target}"
+            return replace(self.checked_range(value, target, expression, what), sql=target)
+        limits = {R.I32: INT32, R.I64: INT64}.get(value.type, (-(1 << 127), (1 << 127) - 1))
+        ends = [
+            self.builder.slot(PlainSlot(value.type, max(low, limits[0]))),
+            self.builder.slot(PlainSlot(value.type, min(high, limits[1]))),
+        ]
+        inside = self.builder.make("InRange", R.MASK, self.builder.vector(value.operand), *ends)
+        valid = self.builder.both(value.valid, inside)
+        return replace(value, sql=target, valid=valid, low=max(low, value.low), high=min(high, value.high))
+
+    def _exact_to_exact(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
+        source = value.sql
+        shift = _scale_of(target) - _scale_of(source)
+        if source.kind == "DATE" and target.kind == "TIMESTAMP":
+            return self._multiplied(value, 86_400_000_000, target, try_, expression)
+        if source.kind == "TIMESTAMP" and target.kind == "DATE":
+            day = 86_400_000_000
+            kind = R.I64
+            micros = self.in_register(value, kind)
+            divisor = self.builder.slot(PlainSlot(kind, day))
+            quotient = self.builder.make("FloorDivide", kind, micros, divisor)
+            low, high = value.low // day, value.high // day
+            result = Value(target, kind, quotient, value.valid, low, high)
+            return replace(result, operand=self.in_register(result, R.I32), type=R.I32)
+        if source.is_temporal or target.is_temporal:
+            raise NotSupportedError(f"cannot cast {source} to {target}", span=expression.span)
+        if shift > 0:
+            return self._multiplied(value, 10**shift, target, try_, expression)
+        if shift < 0:
+            divisor = 10**-shift
+            kind = R.I64 if value.type is not R.I128 else R.I128
+            operand = self.in_register(value, kind)
+            slot = self.builder.slot(PlainSlot(kind, divisor)) if divisor < 1 << 63 or kind is R.I128 else None
+            if slot is None:
+                slot = self.builder.slot(PlainSlot(kind, (1 << 63) - 1))
+            operand = self.builder.make("DivideRounded", kind, self.builder.vector(operand), slot)
+            low, high = _rounded_quotient(value.low, divisor), _rounded_quotient(value.high, divisor)
+            value = Value(target, kind, operand, value.valid, low, high)
+            return self._narrowed(self._bounded(value, target, try_, expression))
+        return self._narrowed(self._bounded(value, target, try_, expression))
+
+    def _narrowed(self, value: Value) -> Value:
+        kind = integer_register(value.low, value.high)
+        if kind is value.type or value.type is R.MASK and kind is R.I32 and value.sql.kind == "BOOLEAN":
+            return value
+        return replace(value, operand=self.in_register(value, kind), type=kind)
+
+    def _multiplied(self, value: Value, factor: int, target: SqlType, try_: bool, expression: Expression) -> Value:
+        low, high = target.bounds
+        smallest, largest = -(-low // factor), high // factor
+        source_low, source_high = max(value.low, smallest), min(value.high, largest)
+        if value.low < smallest or value.high > largest:  # check before multiplying, so that nothing wraps
+            limits = {R.I32: INT32, R.I64: INT64}.get(value.type, (-(1 << 127), (1 << 127) - 1))
+            ends = [
+                self.builder.slot(PlainSlot(value.type, max(smallest, limits[0]))),
+                self.builder.slot(PlainSlot(value.type, min(largest, limits[1]))),
+            ]
+            operand = self.builder.vector(value.operand)
+            if try_:
+                inside = self.builder.make("InRange", R.MASK, operand, *ends)
+                value = replace(value, valid=self.builder.both(value.valid, inside))
+            else:
+                bad = self.builder.make("NotInRange", R.MASK, operand, *ends)
+                what = f"value out of range in a cast to {target}"
+                self.fail_where(bad, value.valid, "OutOfRangeError", what, expression)
+        low, high = source_low * factor, source_high * factor
+        kind = integer_register(min(low, value.low), max(high, value.high))
+        if value.type is R.I128:
+            kind = R.I128
+        operand = self.builder.make(
+            "Multiply", kind, self.in_register(value, kind), self.builder.slot(PlainSlot(kind, factor))
+        )
+        return self._narrowed(Value(target, kind, operand, value.valid, low, high))
+
+    def _to_float(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
+        kind = target.register
+        low, high = value.low, value.high
+        scale = _scale_of(value.sql)
+        if value.sql.is_temporal:
+            raise NotSupportedError(f"cannot cast {value.sql} to {target}", span=expression.span)
+        if scale:
+            operand = self.in_register(value, R.F64)
+            divisor = self.builder.slot(PlainSlot(R.F64, 10.0**scale))
+            operand = self.builder.make("Divide", R.F64, self.builder.vector(operand), divisor)
+            operand = self.converted(operand, kind)
+            low, high = low / 10.0**scale, high / 10.0**scale
+        else:
+            operand = self.in_register(value, kind)
+        if low is not None and value.sql.is_exact:
+            low, high = _float_or_none(low), _float_or_none(high)
+        if kind is R.F32 and value.type is R.F64:
+            biggest = 3.4028234663852886e38
+            if low is None or high is None or max(abs(low), abs(high)) > biggest:
+                low = high = None
+                wide = self.builder.vector(value.operand)
+                finite = self.builder.make("Le", R.MASK, self.builder.make("Absolute", R.F64, wide), self.builder.slot(PlainSlot(R.F64, biggest)))
+                infinite = self.builder.make("Gt", R.MASK, self.builder.make("Absolute", R.F64, wide), self.builder.slot(PlainSlot(R.F64, 1.7976931348623157e308)))
+                inside = self.builder.make("Or", R.MASK, finite, infinite)
+                if try_:
+                    return Value(target, kind, operand, self.builder.both(value.valid, inside), low, high)
+                bad = self.builder.make("Not", R.MASK, inside)
+                self.fail_where(bad, value.valid, "OutOfRangeError", f"value out of range in a cast to {target}", expression)
+        if kind is R.F32 and low is not None and high is not None:
+            margin = 1.0000001
+            low = low * margin if low < 0 else low / margin
+            high = high * margin if high > 0 else high / margin
+        return Value(target, kind, operand, value.valid, low, high)
+
+    def _from_float(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
+        if target.is_temporal:
+            raise NotSupportedError(f"cannot cast {value.sql} to {target}", span=expression.span)
+        operand = self.builder.vector(self.in_register(value, R.F64))
+        scale = _scale_of(target)
+        if scale:
+            factor = self.builder.slot(PlainSlot(R.F64, 10.0**scale))
+            operand = self.builder.make("Multiply", R.F64, operand, factor)
+            operand = self.builder.make("RoundAway", R.F64, operand)
+        low, high = target.bounds
+        lowest, highest = _float_limits(low, high)
+        rounded = self.builder.make("RoundEven", R.F64, operand)
+        ends = [self.builder.slot(PlainSlot(R.F64, lowest)), self.builder.slot(PlainSlot(R.F64, highest))]
+        valid = value.valid
+        if try_:
+            valid = self.builder.both(valid, self.builder.make("InRange", R.MASK, rounded, *ends))
+        else:
+            bad = self.builder.make("NotInRange", R.MASK, rounded, *ends)
+            self.fail_where(bad, valid, "OutOfRangeError", f"value out of range in a cast to {target}", expression)
+        kind = integer_register(low, high)
+        return Value(target, kind, self.builder.make("RoundToInteger", kind, rounded), valid, low, high)
+
+
+ARITHMETIC = frozenset(
+    "add subtract multiply divide integer_divide modulo negate bit_and bit_or bit_xor bit_not".split()
+)
+WORDS = {
+    "add": "addition",
+    "subtract": "subtraction",
+    "multiply": "multiplication",
+    "integer_divide": "division",
+    "modulo": "remainder",
+    "negate": "negation",
+}
+FLOAT_OPCODES = {
+    "add": "Add",
+    "subtract": "Subtract",
+    "multiply": "Multiply",
+    "divide": "Divide",
+    "modulo": "FloatModulo",
+    "negate": "Negate",
+}
+EXACT_OPCODES = {
+    "add": "Add",
+    "subtract": "Subtract",
+    "multiply": "Multiply",
+    "integer_divide": "IntegerDivide",
+    "modulo": "Modulo",
+    "negate": "Negate",
+    "bit_and": "BitAnd",
+    "bit_or": "BitOr",
+    "bit_xor": "BitXor",
+    "bit_not": "BitNot",
+}
+OVERFLOWS = {"add": "AddOverflows", "subtract": "SubtractOverflows", "multiply": "MultiplyOverflows"}
+
+
+def exact_bounds(name: str, values: list[Value]) -> tuple[int, int]:
+    """Interval arithmetic on integers."""
+    a = values[0]
+    if name == "negate":
+        return -a.high, -a.low
+    if name == "bit_not":
+        return ~a.high, ~a.low
+    b = values[1]
+    if name == "add":
+        return a.low + b.low, a.high + b.high
+    if name == "subtract":
+        return a.low - b.high, a.high - b.low
+    if name == "multiply":
+        corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+        return min(corners), max(corners)
+    if name == "integer_divide":
+        magnitude = max(abs(a.low), abs(a.high))
+        return -magnitude, magnitude
+    if name == "modulo":
+        magnitude = max(abs(b.low), abs(b.high))
+        limit = min(max(magnitude - 1, 0), max(abs(a.low), abs(a.high)))
+        return (-limit if a.low < 0 else 0), (limit if a.high > 0 else 0)
+    bits = max(v.bit_length() for v in (a.low, a.high, b.low, b.high))
+    low = 0 if a.low >= 0 and b.low >= 0 else -(1 << bits)
+    return low, (1 << bits) - 1
+
+
+def float_bounds(name: str, values: list[Value]) -> tuple[float | None, float | None]:
+    """Interval arithmetic on floats, rounded outwards; None where unknown or not finite."""
+    ends = [(v.low, v.high) for v in values]
+    if any(low is None or high is None for low, high in ends):
+        return None, None
+    (a, b) = ends[0]
+    if name == "negate":
+        return -b, -a
+    if name in ("divide", "modulo"):
+        return None, None
+    (c, d) = ends[1]
+    if name == "add":
+        found = [a + c, b + d]
+    elif name == "subtract":
+        found = [a - d, b - c]
+    else:
+        found = [x * y for x in (a, b) for y in (c, d)]
+    low, high = min(found), max(found)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return None, None
+    return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+
+
+def literal_range(literal: Literal) -> tuple[int, int]:
+    """Bounds of an integer literal whose value is a parameter: the plan must hold for every value of its width."""
+    sql = literal.type
+    low, high = sql.bounds
+    if sql.kind in ("TINYINT", "SMALLINT", "INTEGER") or sql.kind == "DECIMAL" and sql.precision <= 9:
+        return max(low, INT32[0]), min(high, INT32[1])
+    return low, high
+
+
+def can_fail(expression: Expression) -> bool:
+    """May evaluating this raise an error (overflow, a cast, a function's domain)?"""
+    for node in expression.walk():
+        if isinstance(node, Cast) and not node.try_:
+            return True
+        if isinstance(node, Call):
+            overload = node.overload
+            if node.name in ARITHMETIC and not node.type.is_float:
+                return True
+            if overload is not None and (overload.domain is not None or overload.kind == "text"):
+                return True
+    return False
+
+
+def _scale_of(sql: SqlType) -> int:
+    return sql.scale if sql.kind == "DECIMAL" else 0
+
+
+def _rounded_quotient(x: int, divisor: int) -> int:
+    quotient = (abs(x) * 2 + divisor) // (2 * divisor)
+    return quotient if x >= 0 else -quotient
+
+
+def _float_or_none(x: float | int) -> float | None:
+    try:
+        return float(x)
+    except OverflowError:
+        return None
+
+
+def _float_limits(low: int, high: int) -> tuple[float, float]:
+    """Greatest range of doubles within the integers low .. high."""
+    lowest, highest = float(low), float(high)
+    if int(lowest) < low:
+        lowest = math.nextafter(lowest, math.inf)
+    if int(highest) > high:
+        highest = math.nextafter(highest, -math.inf)
+    return lowest, highest
+
+

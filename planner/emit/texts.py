@@ -1,0 +1,216 @@
+"""Lowering of text: codes into dictionaries, lookup tables, and functions that run once per distinct value.
+
+A text value is a code and the dictionary it points into.  Functions of text become lookup tables from codes; comparing
+texts of two dictionaries first translates both to the union of the two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpudb.errors import NotSupportedError
+from gpudb.functions.registry import Overload
+from gpudb.planner.emit.builder import PipelineBuilder, Value
+from gpudb.planner.expressions import Call, Expression, Literal
+from gpudb.program import (
+    CodeSlot,
+    DictionaryReference,
+    LiteralDictionary,
+    MappedDictionary,
+    MemberTable,
+    Operand,
+    PairSizeSlot,
+    PlainSlot,
+    RangeDomain,
+    RankTable,
+    TableSlot,
+    TextFunction,
+    TextTable,
+    TranslationTable,
+    UnionDictionary,
+)
+from gpudb.types import BOOLEAN, VARCHAR, RegisterType, SqlType
+
+R = RegisterType
+NARROW_DOMAIN = 1 << 16  # a function of a number becomes a lookup table up to this many values
+
+
+class TextEmitter:
+    """The text half of the expression emitter."""
+
+    builder: PipelineBuilder
+    alive: Operand | None
+
+    if TYPE_CHECKING:
+
+        def value(self, expression: Expression) -> Value: ...
+        def decoded(self, value: Value) -> Value: ...
+        def converted(self, operand: Operand, kind: R) -> Operand: ...
+        def in_register(self, value: Value, kind: R) -> Operand: ...
+        def literal(self, literal: Literal) -> Value: ...
+
+    @staticmethod
+    def literal_dictionary(literal: Literal) -> DictionaryReference:
+        """The dictionary of one constant."""
+        return LiteralDictionary(literal)
+
+    def codes(self, value: Value) -> Operand:
+        """The codes as a vector, in whatever width they are stored."""
+        return self.builder.vector(value.operand)
+
+    def _lookup(self, value: Value, table: Any) -> Operand:
+        slot = self.builder.slot(TableSlot(table))
+        return self.builder.make("Lookup", table.element, self.codes(value), slot)
+
+    def translated(self, value: Value, target: DictionaryReference) -> Operand:
+        """The codes of a value in another dictionary that holds all its texts."""
+        assert value.dictionary is not None
+        if value.dictionary == target:
+            return self.converted(value.operand, R.U32)
+        if isinstance(value.dictionary, LiteralDictionary):
+            return self.builder.slot(CodeSlot(R.U32, target, value.dictionary.expression, "low"))
+        return self._lookup(value, TranslationTable(value.dictionary, target))
+
+    def unified_texts(self, values: list[Value]) -> tuple[list[Operand], DictionaryReference, int]:
+        """Several text values as codes of one dictionary; with the greatest code's bound."""
+        references: list[DictionaryReference] = []
+        for value in values:
+            if not value.is_null and value.dictionary not in references:
+                assert value.dictionary is not None
+                references.append(value.dictionary)
+        if not references:
+            assert values[0].dictionary is not None
+            references = [values[0].dictionary]
+        target = references[0] if len(references) == 1 else UnionDictionary(tuple(references))
+        zero = self.builder.slot(PlainSlot(R.U32, 0))
+        operands = [zero if v.is_null else self.translated(v, target) for v in values]
+        bounds = {v.dictionary: v.high + 1 for v in values if not v.is_null}
+        return operands, target, max(sum(bounds.values()) - 1, 0)
+
+    def ranks(self, value: Value) -> Operand:
+        """Ranks of a text value in binary order."""
+        assert value.dictionary is not None
+        return self._lookup(value, RankTable(value.dictionary))
+
+    def comparable_texts(self, a: Value, b: Value, ordered: bool) -> tuple[Operand, Operand]:
+        """Two text values as u32 that compare as the texts do."""
+        (left, right), reference, high = self.unified_texts([a, b])
+        if not ordered:
+            return left, right
+        sides = []
+        for operand in (left, right):
+            value = Value(VARCHAR, R.U32, self.builder.vector(operand), None, 0, high, reference)
+            sides.append(self.ranks(value))
+        return sides[0], sides[1]
+
+    def _text_against_constant(self, operator: str, value: Value, literal: Literal) -> Operand:
+        """Mask of a text value compared with a constant: a code, or a lookup table for an ordered comparison."""
+        assert value.dictionary is not None
+        if operator in ("=", "<>"):
+            kind = value.type
+            ends = [self.builder.slot(CodeSlot(kind, value.dictionary, literal, side)) for side in ("low", "high")]
+            name = "InRange" if operator == "=" else "NotInRange"
+            mask = self.builder.make(name, R.MASK, self.codes(value), *ends)
+        else:
+            function = TextFunction(operator, None, (value.dictionary,), (0, literal), BOOLEAN)
+            mask = self._lookup(value, TextTable(function, R.MASK))
+        return mask if value.valid is None else self.builder.make("And", R.MASK, mask, value.valid)
+
+    def text_membership(self, value: Value, items: tuple[Literal, ...]) -> Operand:
+        """Mask of a text value that is one of several constants."""
+        return self._lookup(value, MemberTable(value.dictionary, None, items))
+
+    # ------------------------------------------------------------------------------------------- functions
+
+    def text_call(self, expression: Call, overload: Overload, arguments: tuple[Expression, ...]) -> Value:
+        """A text function: evaluated over the distinct values of its one or two varying arguments."""
+        return self._apply(overload.name, overload, [self._argument(a) for a in arguments], expression.type, False, expression)
+
+    def _argument(self, expression: Expression) -> Any:
+        return expression if isinstance(expression, Literal) else self.value(expression)
+
+    def cast_text(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
+        """CAST between text and another type."""
+        return self._apply("cast", None, [value], target, try_, expression)
+
+    def _apply(
+        self, name: str, overload: Any, arguments: list[Any], sql: SqlType, try_: bool, expression: Expression
+    ) -> Value:
+        """A function over dictionary entries as a lookup table; NULL in any argument gives NULL."""
+        varying: list[Value] = []
+        pattern: list[Any] = []
+        valid: Operand | None = None
+        for argument in arguments:
+            if isinstance(argument, Literal):
+                pattern.append(argument)
+                if argument.value is None:
+                    return self.literal(Literal(sql, None))
+                continue
+            valid = self.builder.both(valid, argument.valid)
+            if argument not in varying:
+                varying.append(argument)
+            pattern.append(varying.index(argument))
+        if not varying:
+            varying = [self.literal(a) for a in arguments[:1]]
+            pattern[0] = 0
+        domains, indexes = [], []
+        for argument in varying:
+            domain, index = self._domain(argument, name, expression)
+            domains.append(domain)
+            indexes.append((index, argument))
+        function = TextFunction(name, overload, tuple(domains), tuple(pattern), sql, try_)
+        index = self._index(indexes, domains, name, expression)
+        slot = lambda table: self.builder.slot(TableSlot(table))  # noqa: E731
+        make = self.builder.make
+        kind = R.U32 if sql.is_text else sql.register
+        element = R.I64 if kind is R.I128 else R.F64 if kind is R.F32 else kind
+        operand = make("Lookup", element, index, slot(TextTable(function, element)))
+        present = make("Lookup", R.MASK, index, slot(TextTable(function, R.MASK, validity=True)))
+        valid = self.builder.both(valid, present)
+        if kind is R.F32:
+            operand = self.converted(operand, R.F32)
+        if sql.is_text:
+            high = 1
+            for value, domain in zip(varying, domains, strict=True):
+                high *= (domain.high - domain.low if isinstance(domain, RangeDomain) else value.high) + 1
+            return Value(sql, R.U32, operand, valid, 0, min(high - 1, (1 << 32) - 2), MappedDictionary(function))
+        if sql.is_float:
+            return Value(sql, kind, operand, valid)
+        low, high = sql.bounds
+        if element is R.I64:
+            low, high = max(low, -(1 << 63)), min(high, (1 << 63) - 1)
+        return Value(sql, element, operand, valid, low, high)
+
+    def _domain(self, value: Value, name: str, expression: Expression) -> tuple[DictionaryReference | RangeDomain, Operand]:
+        """What a varying argument ranges over, and its index into it."""
+        if value.sql.is_text:
+            assert value.dictionary is not None
+            return value.dictionary, self.codes(value)
+        if value.sql.is_exact and value.high - value.low < NARROW_DOMAIN:
+            value = self.decoded(value)
+            kind = R.I64 if value.type is R.I64 else R.I32
+            shifted = self.builder.make(
+                "Subtract", kind, self.in_register(value, kind), self.builder.slot(PlainSlot(kind, value.low))
+            )
+            index = self.converted(shifted, R.U32)
+            if value.valid is not None:
+                index = self.builder.make("Keep", R.U32, index, value.valid)
+            return RangeDomain(value.sql, value.low, value.high), index
+        raise NotSupportedError(
+            f"{'cast to text' if name == 'cast' else name + '()'} of {value.sql} values with a wide range is not supported",
+            span=expression.span,
+            hint="it runs once per distinct value, and works where a column spans at most 65,536 values",
+        )
+
+    def _index(self, indexes: list[tuple[Operand, Value]], domains: list[Any], name: str, expression: Expression) -> Operand:
+        if len(indexes) == 1:
+            return indexes[0][0]
+        if len(indexes) > 2:
+            raise NotSupportedError(f"{name}() of more than two varying arguments is not supported", span=expression.span)
+        left = self.converted(indexes[0][0], R.U32)
+        size = self.builder.slot(PairSizeSlot(R.U32, domains[1]))
+        zero = self.builder.vector(self.builder.slot(PlainSlot(R.U32, 0)))
+        scaled = self.builder.make("MultiplyAdd", R.U32, zero, left, size)
+        one = self.builder.slot(PlainSlot(R.U32, 1))
+        return self.builder.make("MultiplyAdd", R.U32, scaled, self.converted(indexes[1][0], R.U32), one)
+
