@@ -12,7 +12,7 @@ The life of a query, and where to read about each step:
    aside, goes straight to step 6.
 2. `gpudb.planner.parse` turns text into sqlglot's tree (DuckDB's dialect), and guards its depth.
 3. `gpudb.planner.bind` gives every name a column and every expression a type, from the catalog.
-4. `gpudb.planner.rules` rewrites the tree, one plain function a rule; `gpudb.planner.physical` chooses how each part runs.
+4. `gpudb.planner.rules` rewrites the tree, one plain function a rule; `gpudb.planner.physical` chooses how parts run.
 5. `gpudb.planner.emit` writes a `gpudb.program.Program`: pipelines of instructions from the table `gpudb.opcodes`.
    `Program.verify()` refuses a program that could read what was never written.
 6. `gpudb.vm` runs the program on a device of `gpudb.devices`, tile by tile, over the narrow columns of
@@ -21,7 +21,7 @@ The life of a query, and where to read about each step:
 
 `EXPLAIN` prints what steps 4 and 5 made, and `EXPLAIN ANALYZE` what step 6 did with it.
 
-Everything loads at its first use, so that the import is cheap: `gpudb.connect` brings in Arrow, the first query sqlglot.
+Everything loads at its first use, so that the import is cheap: `connect` brings in Arrow, the first query sqlglot.
 """
 
 from __future__ import annotations

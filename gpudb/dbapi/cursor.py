@@ -61,7 +61,13 @@ class Cursor:
         self._closed = False
         self._result: Result | CollectedResult | None = None
         self._later: list[Result | CollectedResult] = []
-        self._forget()
+        # While a result is read: its batches once reading has begun, the batch being read up to _offset, and the
+        # rows converted from it, which begin at its row _rows_start.
+        self._batches: Iterator[pa.RecordBatch] | None = None
+        self._batch: pa.RecordBatch | None = None
+        self._offset = 0
+        self._rows: list[tuple[Any, ...]] = []
+        self._rows_start = 0
 
     # Running
 
@@ -245,17 +251,14 @@ class Cursor:
     ) -> None:
         self.close()
 
-    # State: a result; its batches once reading has begun; a batch read up to _offset; the rows converted from it
+    # State
 
     def _forget(self) -> None:
         """Back to the state before the first execute()."""
         self._result = None
         self._later = []
-        self._batches: Iterator[pa.RecordBatch] | None = None
-        self._batch: pa.RecordBatch | None = None
-        self._offset = 0
-        self._rows: list[tuple[Any, ...]] = []
-        self._rows_start = 0
+        self._batches, self._batch = None, None
+        self._offset, self._rows, self._rows_start = 0, [], 0
         self.rowcount = -1
         self.rownumber = None
         self.description = None
@@ -310,8 +313,8 @@ class Cursor:
         taken: list[tuple[Any, ...]] = []
         while count is None or len(taken) < count:
             if self._batch is None or self._offset >= self._batch.num_rows:
-                self._batch, self._offset = self._next_batch(), 0
-                self._rows, self._rows_start = [], 0
+                self._batch = self._next_batch()
+                self._offset, self._rows, self._rows_start = 0, [], 0
                 if self._batch is None:
                     break
                 continue  # a batch may be empty

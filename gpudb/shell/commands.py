@@ -228,7 +228,7 @@ def receipt(shell: Shell, arguments: list[str]) -> None:
 @command(".read", "FILE")
 def read(shell: Shell, arguments: list[str]) -> bool:
     """run the statements and commands of FILE"""
-    return shell.run_file(arguments[0], stop_at_error=shell.settings.bail)
+    return shell.run_file(arguments[0])
 
 
 @command(".edit")

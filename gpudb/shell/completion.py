@@ -42,7 +42,8 @@ def complete(text: str, columns_of: Mapping[str, Iterable[str]]) -> tuple[str, l
         names = _names_in_expressions(before, columns_of)
     else:
         return word, []
-    found = sorted({quote_name(name) for name in names if name.lower().startswith(word.lower())}, key=str.lower)
+    fitting = {quote_name(name) for name in names if name.lower().startswith(word.lower())}
+    found = sorted(fitting, key=lambda name: name.strip('"').lower())
     if word and not before.endswith(".") and not TABLE_COMES_NEXT.search(before):
         keywords = [keyword for keyword in KEYWORDS if keyword.startswith(word.upper())]
         found += keywords if word.isupper() else [keyword.lower() for keyword in keywords]

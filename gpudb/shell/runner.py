@@ -26,11 +26,11 @@ def run_cancellable(session: Session, job: Callable[[], Answer], progress_to: Te
     worker = Worker(job)
     started, shown, interrupted = time.monotonic(), False, False
     worker.start()
-    while worker.is_alive():
+    while not worker.finished.is_set():
         try:
-            worker.join(PROGRESS_EVERY)
+            worker.finished.wait(PROGRESS_EVERY)  # join() would take Ctrl-C for the thread's end
             elapsed = time.monotonic() - started
-            if progress_to is not None and elapsed > PROGRESS_AFTER and worker.is_alive():
+            if progress_to is not None and elapsed > PROGRESS_AFTER and not worker.finished.is_set():
                 progress = session.progress()
                 if progress is not None:
                     progress_to.write(f"\r{progress_line(progress, elapsed)}\x1b[K")
@@ -65,6 +65,7 @@ class Worker(threading.Thread, Generic[Answer]):
 
     def __init__(self, job: Callable[[], Answer]) -> None:
         super().__init__(name="gpudb-statement", daemon=True)
+        self.finished = threading.Event()
         self._job = job
         self._answers: list[Answer] = []
         self._error: BaseException | None = None
@@ -74,6 +75,8 @@ class Worker(threading.Thread, Generic[Answer]):
             self._answers.append(self._job())
         except BaseException as error:  # handed to the thread that waits
             self._error = error
+        finally:
+            self.finished.set()
 
     def answer(self) -> Answer:
         if self._error is not None:

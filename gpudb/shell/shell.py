@@ -104,24 +104,24 @@ class Shell:
 
     # Running
 
-    def run_lines(self, lines: Iterable[str], stop_at_error: bool) -> bool:
+    def run_lines(self, lines: Iterable[str], stop_at_error: bool = False) -> bool:
         """Run statements and commands as their lines come; a last statement needs no `;`.  True when none failed."""
         reader, all_right = StatementReader(), True
         for line in lines:
             for item in reader.feed(line):
                 all_right &= self.run_item(item)
-                if not all_right and stop_at_error:
+                if not all_right and (stop_at_error or self.settings.bail):
                     return False
         rest = reader.rest()
         if rest is not None:
             all_right &= self.run_item(rest)
         return all_right
 
-    def run_file(self, path: str, stop_at_error: bool) -> bool:
+    def run_file(self, path: str) -> bool:
         """Run a file of statements and commands."""
         try:
             with open(path, encoding="utf-8") as lines:
-                return self.run_lines(lines, stop_at_error)
+                return self.run_lines(lines)
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"cannot read {path}: {reason(error)}") from None
 
@@ -143,7 +143,7 @@ class Shell:
         except (errors.Error, CommandError) as error:
             self.report(error)
             return False
-        except BrokenPipeError:
+        except (Quit, BrokenPipeError):
             raise
         except Exception as error:
             import logging

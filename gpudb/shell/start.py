@@ -34,13 +34,13 @@ def _run(shell: Shell, options: Options) -> bool:
         init_file = Path.home() / ".gpudbrc" if options.init_file is None else Path(options.init_file or "/dev/null")
         all_right = True
         if options.init_file or init_file.is_file():
-            all_right = shell.run_file(str(init_file), stop_at_error=shell.settings.bail)
+            all_right = shell.run_file(str(init_file))
         for kind, value in options.inputs:
             if kind == "sql":
                 if not shell.run_lines([value], stop_at_error=True):
                     return False
             else:
-                all_right &= shell.run_file(value, stop_at_error=shell.settings.bail)
+                all_right &= shell.run_file(value)
             if not all_right and shell.settings.bail:
                 return False
         if options.inputs:
@@ -53,4 +53,4 @@ def _run(shell: Shell, options: Options) -> bool:
 
         run_repl(shell)
         return True
-    return shell.run_lines(sys.stdin, stop_at_error=shell.settings.bail) and all_right
+    return shell.run_lines(sys.stdin) and all_right

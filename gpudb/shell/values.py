@@ -16,9 +16,10 @@ def text_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
     if sql_type.kind == "VARCHAR":
         return column
     if sql_type.is_float:
-        # str() of a NumPy scalar is the shortest text of its own width: 0.1 for a REAL, not 0.10000000149
-        values = column.to_pylist() if sql_type.kind == "DOUBLE" else column.to_numpy(zero_copy_only=False)
-        return _strings(column, [str(value) for value in values])
+        values = column.to_numpy(zero_copy_only=False).tolist()
+        if sql_type.kind == "REAL":  # the shortest text for a float32: 0.1, not 0.10000000149
+            values = [float(str(value)) for value in column.to_numpy(zero_copy_only=False)]
+        return _strings(column, [repr(value) for value in values])
     if sql_type.is_temporal:
         return _strings(column, _temporal_text(column))
     if sql_type.kind == "INTERVAL":

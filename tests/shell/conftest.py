@@ -1,0 +1,64 @@
+"""Runs the shell in this process (fast), or as a process of its own where that matters."""
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gpudb.__main__ import main
+
+
+@dataclass
+class Finished:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch) -> Path:
+    """An empty home directory, so that nobody's ~/.gpudbrc or history takes part."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    return folder
+
+
+@pytest.fixture
+def shell(capfd, monkeypatch) -> Callable[..., Finished]:
+    """shell("-csv", "-c", "SELECT 1", stdin=""): exit code, standard output and standard error."""
+
+    def run(*arguments: str, stdin: str = "") -> Finished:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        capfd.readouterr()
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as leaving:
+            code = leaving.code
+        out, err = capfd.readouterr()
+        return Finished(code, out, err)
+
+    return run
+
+
+@pytest.fixture
+def process() -> Callable[..., subprocess.CompletedProcess]:
+    """process("-c", "SELECT 1", stdin=b""): the shell as a process, with bytes."""
+
+    def run(*arguments: str, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, "-m", "gpudb", *map(str, arguments)],
+            input=stdin,
+            capture_output=True,
+            check=False,
+            env={**os.environ, **environment},
+            timeout=120,
+        )
+
+    return run
