@@ -1,0 +1,134 @@
+"""Every node outputs only the columns that someone above reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpudb.planner.expressions import Expression
+from gpudb.planner.logical import Aggregate, Filter, Limit, Node, Project, Scan, Sort, UnionAll, Values
+from gpudb.planner.rules.rewriting import columns_read, map_expressions, renumber
+
+Positions = dict[int, int]
+
+
+def prune_columns(node: Node) -> Node:
+    """Narrow every node of a plan; its own columns stay.
+
+    >>> from gpudb.types import INTEGER
+    >>> from gpudb.planner.expressions import Column
+    >>> scan = Scan((("x", INTEGER), ("y", INTEGER)), "t", (0, 1))
+    >>> prune_columns(Project((("y", INTEGER),), scan, (Column(INTEGER, 1, "y"),))).input.ordinals
+    (1,)
+    """
+    pruned, positions = _prune(node, set(range(len(node.columns))))
+    assert positions == {index: index for index in range(len(node.columns))}, "the outermost columns stay"
+    return pruned
+
+
+def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
+    """The node with at least the wanted columns, and where each kept column is now."""
+    match node:
+        case Scan():
+            return _scan(node, wanted)
+        case Values():
+            kept = sorted(wanted)
+            if len(kept) == len(node.columns):
+                return node, _identity(node)
+            rows = tuple(tuple(row[index] for index in kept) for row in node.rows)
+            return replace(node, columns=_pick(node, kept), rows=rows), _positions(kept)
+        case Filter():
+            inner, positions = _prune(node.input, wanted | columns_read(node.predicate))
+            return _over(node, inner, positions), positions
+        case Sort():
+            inner, positions = _prune(node.input, wanted | columns_read(*(key.expression for key in node.keys)))
+            return _over(node, inner, positions), positions
+        case Limit():
+            inner, positions = _prune(node.input, wanted)
+            return _over(node, inner, positions), positions
+        case Project():
+            return _project(node, wanted)
+        case Aggregate():
+            return _aggregate(node, wanted)
+        case UnionAll():
+            return _union(node, wanted)
+    raise AssertionError(f"prune_columns does not know this node: {type(node).__name__}")
+
+
+def _identity(node: Node) -> Positions:
+    return {index: index for index in range(len(node.columns))}
+
+
+def _positions(kept: list[int]) -> Positions:
+    return {old: new for new, old in enumerate(kept)}
+
+
+def _pick(node: Node, kept: list[int]) -> tuple:  # type: ignore[type-arg]
+    return tuple(node.columns[index] for index in kept)
+
+
+def _moved(expression: Expression, positions: Positions) -> Expression:
+    return renumber(expression, positions)
+
+
+def _over(node: Filter | Sort | Limit, inner: Node, positions: Positions) -> Node:
+    """A node that passes its input's columns on, over the narrower input, under its own names."""
+    if inner is node.input:
+        return node
+    kept = sorted(positions, key=lambda old: positions[old])
+    moved = map_expressions(node, lambda expression: _moved(expression, positions))
+    return replace(moved, columns=_pick(node, kept), input=inner)  # type: ignore[call-arg]
+
+
+def _scan(node: Scan, wanted: set[int]) -> tuple[Node, Positions]:
+    kept = sorted(wanted | columns_read(node.predicate))
+    if len(kept) == len(node.columns):
+        return node, _identity(node)
+    positions = _positions(kept)
+    predicate = None if node.predicate is None else _moved(node.predicate, positions)
+    ordinals = tuple(node.ordinals[index] for index in kept)
+    return replace(node, columns=_pick(node, kept), ordinals=ordinals, predicate=predicate), positions
+
+
+def _project(node: Project, wanted: set[int]) -> tuple[Node, Positions]:
+    kept = sorted(wanted)
+    expressions = tuple(node.expressions[index] for index in kept)
+    inner, positions = _prune(node.input, columns_read(*expressions))
+    if len(kept) == len(node.columns) and inner is node.input:
+        return node, _identity(node)
+    moved = tuple(_moved(expression, positions) for expression in expressions)
+    return Project(_pick(node, kept), inner, moved), _positions(kept)
+
+
+def _aggregate(node: Aggregate, wanted: set[int]) -> tuple[Node, Positions]:
+    """Keys stay, they make the groups; aggregates that nobody reads go, but one where there is no key."""
+    count = len(node.keys)
+    kept = [*range(count), *(index for index in sorted(wanted) if index >= count)]
+    if not kept and node.aggregates:
+        kept = [0]
+    aggregates = tuple(node.aggregates[index - count] for index in kept[count:])
+    inner, positions = _prune(node.input, columns_read(*node.keys, *aggregates))
+    if len(kept) == len(node.columns) and inner is node.input:
+        return node, _identity(node)
+    keys = tuple(_moved(key, positions) for key in node.keys)
+    calls = tuple(_moved(call, positions) for call in aggregates)
+    return Aggregate(_pick(node, kept), inner, keys, calls), _positions(kept)  # type: ignore[arg-type]
+
+
+def _union(node: UnionAll, wanted: set[int]) -> tuple[Node, Positions]:
+    """All branches keep the same columns; one that kept more gets a Project."""
+    from gpudb.planner.expressions import Column
+
+    kept = sorted(wanted)
+    branches = []
+    for branch in node.branches:
+        pruned, positions = _prune(branch, wanted)
+        if sorted(positions) != kept:
+            columns = tuple(pruned.columns[positions[index]] for index in kept)
+            picked = tuple(
+                Column(type_, positions[index], name) for index, (name, type_) in zip(kept, columns, strict=True)
+            )
+            pruned = Project(columns, pruned, picked)
+        branches.append(pruned)
+    if all(new is old for new, old in zip(branches, node.branches, strict=True)):
+        return node, _identity(node)
+    return UnionAll(_pick(node, kept), tuple(branches)), _positions(kept)

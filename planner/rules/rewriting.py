@@ -1,0 +1,90 @@
+"""What several rules need: walking plans, replacing columns by expressions, finding the columns an expression reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from gpudb.planner.expressions import Column, Expression
+from gpudb.planner.logical import Node, SortKey
+
+
+def with_inputs(node: Node, function: Callable[[Node], Node]) -> Node:
+    """The node over `function` of each input; the same object where nothing changes."""
+    changes: dict[str, Any] = {}
+    for item in fields(node):
+        value = getattr(node, item.name)
+        if isinstance(value, Node):
+            new: Any = function(value)
+        elif isinstance(value, tuple) and any(isinstance(element, Node) for element in value):
+            new = tuple(function(element) for element in value)
+            new = value if all(a is b for a, b in zip(new, value, strict=True)) else new
+        else:
+            continue
+        if new is not value:
+            changes[item.name] = new
+    return replace(node, **changes) if changes else node
+
+
+def bottom_up(node: Node, function: Callable[[Node], Node]) -> Node:
+    """`function` at every node, inputs first."""
+    return function(with_inputs(node, lambda inner: bottom_up(inner, function)))
+
+
+def map_expressions(node: Node, function: Callable[[Expression], Expression]) -> Node:
+    """The node with `function` applied to each of its own expressions (not to those of its inputs)."""
+
+    def mapped(value: Any) -> Any:
+        if isinstance(value, Expression):
+            return function(value)
+        if isinstance(value, SortKey):
+            expression = function(value.expression)
+            return value if expression is value.expression else replace(value, expression=expression)
+        if isinstance(value, tuple) and not isinstance(value, Node):
+            new = tuple(mapped(element) for element in value)
+            return value if all(a is b for a, b in zip(new, value, strict=True)) else new
+        return value
+
+    changes: dict[str, Any] = {}
+    for item in fields(node):
+        if item.name == "columns":
+            continue
+        value = getattr(node, item.name)
+        if isinstance(value, Node):
+            continue
+        new = mapped(value)
+        if new is not value:
+            changes[item.name] = new
+    return replace(node, **changes) if changes else node
+
+
+def substitute(expression: Expression, by: Sequence[Expression]) -> Expression:
+    """The expression with Column i replaced by expression i: from over a Project to under it."""
+
+    def replaced(part: Expression) -> Expression:
+        return by[part.index] if isinstance(part, Column) else part
+
+    return expression.transform(replaced)
+
+
+def renumber(expression: Expression, positions: Mapping[int, int]) -> Expression:
+    """The expression with its columns at new positions."""
+
+    def moved(part: Expression) -> Expression:
+        if isinstance(part, Column) and positions[part.index] != part.index:
+            return replace(part, index=positions[part.index])
+        return part
+
+    return expression.transform(moved)
+
+
+def columns_read(*expressions: Expression | None) -> set[int]:
+    """Numbers of the input columns that expressions read."""
+    return {
+        part.index
+        for expression in expressions
+        if expression is not None
+        for part in expression.walk()
+        if isinstance(part, Column)
+    }

@@ -1,0 +1,86 @@
+"""NOT moves down to comparisons, AND and OR are flattened, TRUE and FALSE that are part of the plan drop out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpudb.planner.expressions import And, Column, Comparison, Expression, IsNull, Literal, Not, Or
+from gpudb.planner.logical import Node
+from gpudb.planner.rules.rewriting import bottom_up, map_expressions
+from gpudb.types import BOOLEAN
+
+_OPPOSITE = {
+    "=": "<>",
+    "<>": "=",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "is_distinct": "is_not_distinct",
+    "is_not_distinct": "is_distinct",
+}
+
+
+def simplify_predicates(node: Node) -> Node:
+    """Simplify the BOOLEAN expressions of a plan; three-valued logic stays what it is.
+
+    >>> from gpudb.types import INTEGER
+    >>> from gpudb.planner.expressions import Column
+    >>> x, y = Column(INTEGER, 0, "x"), Column(INTEGER, 1, "y")
+    >>> simplified(Not(BOOLEAN, Comparison(BOOLEAN, "<", x, y))).operator
+    '>='
+    """
+    return bottom_up(node, lambda inner: map_expressions(inner, simplified))
+
+
+def simplified(expression: Expression) -> Expression:
+    """One expression, simplified."""
+    return expression.transform(_step)
+
+
+def _step(expression: Expression) -> Expression:
+    match expression:
+        case Not(argument=argument):
+            return _negated(argument) or expression
+        case And(arguments=arguments) | Or(arguments=arguments):
+            return _flattened(expression, type(expression), arguments)
+        case Comparison(operator="=", left=Column() as left, right=Column() as right) if left == right:
+            return Not(BOOLEAN, IsNull(BOOLEAN, left, span=left.span), span=expression.span)
+    return expression
+
+
+def _negated(argument: Expression) -> Expression | None:
+    """NOT argument without the NOT; None where it stays (IS NOT NULL, NOT IN, NOT of a column)."""
+    match argument:
+        case Not(argument=inner):
+            return inner
+        case Comparison(operator=operator):
+            return replace(argument, operator=_OPPOSITE[operator])
+        case Literal(value=value, slot=None):
+            return Literal(BOOLEAN, None if value is None else not value, span=argument.span)
+        case And(arguments=arguments):
+            return Or(BOOLEAN, tuple(_step(Not(BOOLEAN, term, span=term.span)) for term in arguments), span=argument.span)
+        case Or(arguments=arguments):
+            return And(BOOLEAN, tuple(_step(Not(BOOLEAN, term, span=term.span)) for term in arguments), span=argument.span)
+    return None
+
+
+def _flattened(expression: Expression, kind: type[And] | type[Or], arguments: tuple[Expression, ...]) -> Expression:
+    """AND in AND and OR in OR become one; the neutral constant drops out, the absorbing one wins."""
+    neutral = kind is And
+    terms: list[Expression] = []
+    for argument in arguments:
+        terms += argument.arguments if isinstance(argument, kind) else [argument]
+    kept = []
+    for term in terms:
+        if isinstance(term, Literal) and term.slot is None and term.value is not None:
+            if term.value == neutral:
+                continue
+            return term
+        kept.append(term)
+    if not kept:
+        return Literal(BOOLEAN, neutral, span=expression.span)
+    if len(kept) == 1:
+        return kept[0]
+    same = len(kept) == len(arguments) and all(a is b for a, b in zip(kept, arguments, strict=True))
+    return expression if same else kind(BOOLEAN, tuple(kept), span=expression.span)
