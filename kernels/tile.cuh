@@ -19,7 +19,8 @@ struct GroupTable {
     int64 stride, capacity, copies, key_words, head_mask;
 };
 
-/// Everything one launch of a pipeline needs.  Pointers are device pointers.  `tables` has one table a block (CPU) or one.
+/// Everything one launch of a pipeline needs.  Pointers are device pointers.  `tables` has one table a block (CPU) or one;
+/// `source` is the finished table that GroupWord and its kin read.
 struct Launch {
     const Instruction* instructions;
     const RowGroup* groups;
@@ -29,6 +30,7 @@ struct Launch {
     int32* tile_counts;
     uint8* tile_done;
     GroupTable* tables;
+    const GroupTable* source;
     uint8* arena;
     int64* next_tile;
     const int64* cancel;
@@ -70,6 +72,17 @@ DEVICE uint32 plain(uint32 p) { return p & PAYLOAD; }
 /// WIDTH consecutive values, loaded and stored as one.
 template <class T, int WIDTH>
 struct alignas(sizeof(T) * WIDTH) Pack { T at[WIDTH]; };
+
+/// One value behind the same interface, but no array: g++ copies a struct around a byte array whole, and then no loop over
+/// masks or other bytes vectorises.
+template <class T>
+struct Pack<T, 1> {
+    struct One {
+        T value;
+        DEVICE_MEMBER T& operator[](int) { return value; }
+        DEVICE_MEMBER const T& operator[](int) const { return value; }
+    } at;
+};
 
 template <class T>
 struct Vector {
