@@ -133,6 +133,9 @@ class Chunk:
         """(rows,) decoded: int64 for exact types and codes, or the floats; what lies under NULL means nothing."""
         return decode(self.stored, self.rows, self.base, self.scale)
 
+    def release(self) -> None:
+        """Let memory go that can be had again from a file: the pages of a mapping, or a widened copy of them."""
+
     def conform(self, dtype: np.dtype | None, plain: bool, validity: np.ndarray | None) -> Chunk:
         """The same rows with the column's width and validity form.
 
@@ -155,21 +158,31 @@ class Chunk:
 class LazyChunk(Chunk):
     """A chunk whose buffers are fetched by `load` when they are first read, then kept; its statistics are known before.
 
-    load  returns (stored, validity) as Chunk describes them; may raise StorageError, each time it is called
+    load    returns (stored, validity) as Chunk describes them; may raise StorageError, each time it is called
+    source  the chunk that load reads, for `release`
     """
 
-    def __init__(self, description: Chunk, dtype: np.dtype | None, has_validity: bool, load: Callable[[], Buffers]):
+    def __init__(
+        self,
+        description: Chunk,
+        dtype: np.dtype | None,
+        has_validity: bool,
+        load: Callable[[], Buffers],
+        source: Chunk | None = None,
+    ) -> None:
         for name in ("rows", "base", "scale", "minimum", "maximum", "null_count"):
             object.__setattr__(self, name, getattr(description, name))
         object.__setattr__(self, "_dtype", dtype)
         object.__setattr__(self, "_has_validity", has_validity)
         object.__setattr__(self, "_load", load)
+        object.__setattr__(self, "_source", source)
         object.__setattr__(self, "_buffers", None)
         object.__setattr__(self, "_lock", threading.Lock())
 
     _dtype: np.dtype | None
     _has_validity: bool
     _load: Callable[[], Buffers]
+    _source: Chunk | None
     _buffers: Buffers | None
     _lock: threading.Lock
 
@@ -183,12 +196,14 @@ class LazyChunk(Chunk):
 
     def buffers(self) -> Buffers:
         """(stored, validity), fetched once."""
-        if self._buffers is None:
+        buffers = self._buffers
+        if buffers is None:
             with self._lock:
-                if self._buffers is None:
-                    object.__setattr__(self, "_buffers", self._load())
-        assert self._buffers is not None, "load() returned nothing"
-        return self._buffers
+                buffers = self._buffers
+                if buffers is None:
+                    buffers = self._load()
+                    object.__setattr__(self, "_buffers", buffers)
+        return buffers
 
     @property
     def stored(self) -> np.ndarray | None:
@@ -198,13 +213,18 @@ class LazyChunk(Chunk):
     def validity(self) -> np.ndarray | None:
         return self.buffers()[1] if self._has_validity else None
 
+    def release(self) -> None:
+        if self._source is not None:
+            object.__setattr__(self, "_buffers", None)
+            self._source.release()
+
     def _conformed(self, dtype: np.dtype | None, base: int, scale: int, ones: np.ndarray | None) -> Chunk:
         description = Chunk(self.rows, None, base, scale, None, self.minimum, self.maximum, self.null_count)
 
         def load() -> Buffers:
             return conform_buffers(self, self.buffers(), dtype, base, scale, ones)
 
-        return LazyChunk(description, dtype, self.has_validity or ones is not None, load)
+        return LazyChunk(description, dtype, self.has_validity or ones is not None, load, self)
 
 
 def decode(stored: np.ndarray | None, rows: int, base: int, scale: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -73,7 +73,7 @@ def text_buffers(texts: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
     return offsets - first, data
 
 
-class _Store:
+class Store:
     """Entries shared by the versions of one dictionary: grown in place behind the last one; guarded by `lock`."""
 
     def __init__(self) -> None:
@@ -81,11 +81,18 @@ class _Store:
         self.offsets = np.zeros(16, dtype=np.int32)  # (capacity + 1,)
         self.data = np.zeros(64, dtype=np.uint8)
         self.hashes = np.zeros(15, dtype=np.uint64)
-        self.slots = np.full(32, EMPTY, dtype=np.int32)  # a code, or EMPTY; linear probing from hash modulo size
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        self._slots: np.ndarray | None = None
+
+    @staticmethod
+    def of(offsets: np.ndarray, data: np.ndarray, hashes: np.ndarray) -> Store:
+        """A store of distinct texts: offsets (n + 1,) from 0, data (bytes,) uint8, hashes (n,) uint64."""
+        store = Store()
+        store.append(offsets, data, hashes)
+        return store
 
     def append(self, offsets: np.ndarray, data: np.ndarray, hashes: np.ndarray) -> None:
-        """Add texts that the index does not hold; arrays that older versions look at are replaced, never changed."""
+        """Add texts that it does not hold; arrays that older versions look at are replaced, never changed."""
         count = len(hashes)
         used = int(self.offsets[self.count])
         self.offsets = _grown(self.offsets, self.count + 1, self.count + count + 1)
@@ -94,14 +101,39 @@ class _Store:
         self.offsets[self.count + 1 : self.count + count + 1] = offsets[1:] + used
         self.data[used : used + len(data)] = data
         self.hashes[self.count : self.count + count] = hashes
-        codes = np.arange(self.count, self.count + count, dtype=np.int32)
         self.count += count
-        if 2 * self.count > len(self.slots):
-            slots = np.full(1 << (4 * self.count - 1).bit_length(), EMPTY, dtype=np.int32)
-            _insert(slots, np.arange(self.count, dtype=np.int32), self.hashes[: self.count])
-            self.slots = slots
+        if self._slots is None:
+            return
+        if 2 * self.count > len(self._slots):
+            self._slots = self._new_slots()
         else:
-            _insert(self.slots, codes, hashes)
+            _insert(self._slots, np.arange(self.count - count, self.count, dtype=np.int32), hashes)
+
+    def slots(self) -> np.ndarray:
+        """The index: codes or EMPTY, by linear probing from hash modulo size.  Made when it is first needed.
+
+        It may hold codes that a version does not have yet: whoever probes passes over those.
+        """
+        if self._slots is None:
+            with self.lock:
+                if self._slots is None:
+                    self._slots = self._new_slots()
+        return self._slots
+
+    def _new_slots(self) -> np.ndarray:
+        slots = np.full(1 << (4 * self.count + 15).bit_length(), EMPTY, dtype=np.int32)
+        _insert(slots, np.arange(self.count, dtype=np.int32), self.hashes[: self.count])
+        return slots
+
+
+class _View:
+    """The arrays of a store as one version found them."""
+
+    def __init__(self, store: Store, count: int) -> None:
+        self.store = store
+        self.offsets = store.offsets[: count + 1]
+        self.data = store.data
+        self.hashes = store.hashes[:count]
 
 
 class Dictionary:
@@ -111,22 +143,25 @@ class Dictionary:
     hashes        (n,) uint64 of the UTF-8 bytes
     sorted_count  codes below it are ranks among themselves (binary collation: order of the UTF-8 bytes)
 
-    `len(dictionary)` and the identity of the object name a version; `extend` makes the next one.
+    `len(dictionary)` and the identity of the object name a version; `extend` makes the next one.  A dictionary of a
+    database directory is read, and its checksums verified, when its texts are first asked for.
     """
 
-    def __init__(self, store: _Store, count: int, sorted_count: int) -> None:
-        self._store = store
+    def __init__(self, store: Store | Callable[[], Store], count: int, sorted_count: int) -> None:
+        self._source = store
         self._count = count
-        self._offsets, self._data, self._slots = store.offsets, store.data, store.slots
-        self.hashes = store.hashes[:count]
         self.sorted_count = sorted_count
+        self._lock = threading.Lock()
+        self._loaded: _View | None = None
         self._values: pa.StringArray | None = None
         self._ranks: np.ndarray | None = None
         self._found: dict[str, int | None] = {}
+        if isinstance(store, Store):
+            self._loaded = _View(store, count)
 
     @staticmethod
     def empty() -> Dictionary:
-        return Dictionary(_Store(), 0, 0)
+        return Dictionary(Store(), 0, 0)
 
     @staticmethod
     def of(texts: pa.StringArray | Sequence[str]) -> Dictionary:
@@ -134,13 +169,35 @@ class Dictionary:
         array = texts if isinstance(texts, pa.Array) else pa.array(texts, type=pa.string())
         return Dictionary.empty().extend(array.take(pc.sort_indices(array)))[0].with_sorted_count()
 
-    @staticmethod
-    def from_pieces(pieces: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], sorted_count: int) -> Dictionary:
-        """From stored pieces (offsets (n + 1,) from 0, data, hashes (n,)), which are trusted to hold no duplicate."""
-        store = _Store()
-        for offsets, data, hashes in pieces:
-            store.append(offsets, data, hashes)
-        return Dictionary(store, store.count, sorted_count)
+    @property
+    def _view(self) -> _View:
+        if self._loaded is None:
+            with self._lock:
+                if self._loaded is None:
+                    assert not isinstance(self._source, Store), "a store is looked at from the start"
+                    self._loaded = _View(self._source(), self._count)
+        return self._loaded
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether its texts are in memory."""
+        return self._loaded is not None
+
+    def extends(self, older: Dictionary) -> bool:
+        """Whether this dictionary starts with all entries of `older`."""
+        if self is older or len(older) == 0:
+            return True
+        if len(older) > len(self) or not older.is_loaded:  # to extend a dictionary is to have loaded it
+            return False
+        mine, theirs = self._view, older._view
+        if mine.store is theirs.store:
+            return True
+        size = int(theirs.offsets[-1])
+        return (
+            int(mine.offsets[len(older)]) == size
+            and np.array_equal(mine.hashes[: len(older)], theirs.hashes)
+            and np.array_equal(mine.data[:size], theirs.data[:size])
+        )
 
     def __len__(self) -> int:
         return self._count
@@ -154,24 +211,31 @@ class Dictionary:
     def values(self) -> pa.StringArray:
         """(n,) texts by code, zero-copy over the shared store."""
         if self._values is None:
-            buffers = [None, pa.py_buffer(self._offsets[: self._count + 1]), pa.py_buffer(self._data)]
-            self._values = pa.StringArray.from_buffers(self._count, buffers[1], buffers[2])
+            offsets, data = pa.py_buffer(self._view.offsets), pa.py_buffer(self._view.data)
+            self._values = pa.StringArray.from_buffers(self._count, offsets, data)
         return self._values
 
     @property
     def offsets(self) -> np.ndarray:
         """(n + 1,) int32 byte offsets into `data`."""
-        return self._offsets[: self._count + 1]
+        return self._view.offsets
+
+    @property
+    def hashes(self) -> np.ndarray:
+        """(n,) uint64 hashes of the texts."""
+        return self._view.hashes
 
     @property
     def data(self) -> np.ndarray:
         """(bytes,) uint8: the UTF-8 of all texts, end to end."""
-        return self._data[: int(self._offsets[self._count])]
+        return self._view.data[: int(self._view.offsets[self._count])]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of text, offsets and hashes."""
-        return int(self._offsets[self._count]) + self.offsets.nbytes + self.hashes.nbytes
+        """Bytes of text, offsets and hashes; 0 until they are in memory."""
+        if self._loaded is None:
+            return 0
+        return int(self._loaded.offsets[self._count]) + self._loaded.offsets.nbytes + self._loaded.hashes.nbytes
 
     def ranks(self) -> np.ndarray:
         """(n,) uint32: the place of each code in the order of UTF-8 bytes."""
@@ -190,12 +254,13 @@ class Dictionary:
         if value in self._found:
             return self._found[value]
         data = value.encode("utf-8", "surrogatepass")
-        hashed, slots = hash_bytes(data), self._slots
+        view = self._view
+        hashed, slots = hash_bytes(data), view.store.slots()
         slot = hashed & (len(slots) - 1)
         code: int | None = None
         while (found := int(slots[slot])) != EMPTY:
-            if found < self._count and int(self.hashes[found]) == hashed:
-                text = self._data[int(self._offsets[found]) : int(self._offsets[found + 1])]
+            if found < self._count and int(view.hashes[found]) == hashed:
+                text = view.data[int(view.offsets[found]) : int(view.offsets[found + 1])]
                 if text.tobytes() == data:
                     code = found
                     break
@@ -222,16 +287,19 @@ class Dictionary:
             return self, codes
         new = texts if len(missing) == len(texts) else texts.take(pa.array(missing))
         new_offsets, new_data = text_buffers(new)
-        if int(self._offsets[self._count]) + len(new_data) >= 1 << 31 or self._count + len(new) >= MAX_ENTRIES:
+        if int(self.offsets[-1]) + len(new_data) >= 1 << 31 or self._count + len(new) >= MAX_ENTRIES:
             raise OverflowError("a text column holds more than 2 GiB of distinct text")
         codes[missing] = np.arange(self._count, self._count + len(missing), dtype=np.int32)
-        store = self._store
-        with store.lock:
-            if store.count != self._count:  # another version grew from this one: leave its entries alone
-                store = self._copy_of_store()
+        with self._view.store.lock:
+            store = self.writable_store()
             store.append(new_offsets, new_data, hashes[missing])
             extended = Dictionary(store, store.count, self.sorted_count)
         return extended, codes
+
+    def writable_store(self) -> Store:
+        """The store behind whose entries the next version may write: a copy, where another version did so already."""
+        store = self._view.store
+        return store if store.count == self._count else Store.of(self.offsets, self.data, self.hashes)
 
     def sorted(self) -> tuple[Dictionary, np.ndarray | None]:
         """(the dictionary in the order of UTF-8 bytes, (n,) uint32 new code of each old one, None when unchanged)."""
@@ -241,32 +309,27 @@ class Dictionary:
         ranks = self.ranks()
         texts = self.values.take(order)
         offsets, data = text_buffers(texts)
-        store = _Store()
-        store.append(offsets, data, self.hashes[order.to_numpy(zero_copy_only=False)])
+        store = Store.of(offsets, data, self.hashes[order.to_numpy(zero_copy_only=False)])
         return Dictionary(store, store.count, store.count), ranks
 
     def with_sorted_count(self) -> Dictionary:
         """The same, declared sorted from end to end."""
-        return Dictionary(self._store, self._count, self._count)
-
-    def _copy_of_store(self) -> _Store:
-        store = _Store()
-        store.append(self.offsets.astype(np.int64), self.data, self.hashes)
-        return store
+        return Dictionary(self._view.store, self._count, self._count)
 
     def _probe(self, texts: pa.StringArray, hashes: np.ndarray) -> np.ndarray:
         """(n,) int32 codes by hash, then by comparing the texts; -1 where there is none."""
         codes = np.full(len(hashes), EMPTY, dtype=np.int32)
         if self._count == 0:
             return codes
-        slots, mask = self._slots, len(self._slots) - 1
+        slots = self._view.store.slots()
+        mask, stored_hashes = len(slots) - 1, self.hashes
         rows = np.arange(len(hashes))
         places = (hashes & np.uint64(mask)).astype(np.int64)
         while len(rows):
             found = slots[places]
             visible = (found != EMPTY) & (found < self._count)
             same = np.zeros(len(rows), dtype=np.bool_)
-            same[visible] = self.hashes[found[visible]] == hashes[rows[visible]]
+            same[visible] = stored_hashes[found[visible]] == hashes[rows[visible]]
             candidates = np.flatnonzero(same)
             if len(candidates):  # equal hashes: only the texts decide
                 mine = texts if len(candidates) == len(texts) else texts.take(pa.array(rows[candidates]))

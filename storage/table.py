@@ -35,11 +35,13 @@ class RowGroup:
     rows       at most 2**20; a multiple of 4,096 in every row group but a table's last
     chunks     one a column
     first_row  of the table, counted from 0
+    file       where a database directory keeps these rows (its own business); None in memory
     """
 
     rows: int
     chunks: tuple[Chunk, ...]
     first_row: int = 0
+    file: object = None
 
 
 RowGroupSink = Callable[[RowGroup], RowGroup]  # stores a finished row group and returns it as it may be kept in memory

@@ -1,0 +1,226 @@
+"""Manifests: one chain of versions of all tables.  Each names its parent; every 64th says everything, others what changed.
+
+A manifest is a line `gpudb-manifest 1 LENGTH CHECKSUM` and JSON of that length; the checksum is blake2b of the JSON, in
+hexadecimal.  A file that has its final name was complete on disk before it got it, so one that does not verify has been
+damaged: it is refused, and nobody steps back to an older version by himself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpudb.errors import CorruptDataError, FormatError
+from gpudb.storage.file_format import PieceEntry, RowGroupEntry
+from gpudb.storage.table import Columns
+from gpudb.types import SqlType
+
+MAGIC = "gpudb-manifest"
+MANIFEST_FORMAT = 1
+FULL_EVERY = 64  # versions from one full manifest to the next
+NAME = re.compile(r"[0-9]{20}\.json")
+
+
+@dataclass(frozen=True)
+class DictionaryEntry:
+    """A dictionary: identity (a new one for a new dictionary, kept while it grows), sorted entries, and its pieces."""
+
+    identity: str
+    sorted_count: int
+    pieces: tuple[PieceEntry, ...]
+
+    @property
+    def count(self) -> int:
+        return sum(piece.count for piece in self.pieces)
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """A table in one version: what TableVersion holds, as names of files and places in them."""
+
+    name: str
+    columns: Columns
+    row_groups: tuple[RowGroupEntry, ...]
+    dictionaries: tuple[DictionaryEntry | None, ...]
+
+    def files(self) -> Iterable[tuple[str, int]]:
+        """(name, bytes) of every file."""
+        for group in self.row_groups:
+            if group.file is not None:
+                yield group.file, group.nbytes
+        for dictionary in self.dictionaries:
+            for piece in dictionary.pieces if dictionary is not None else ():
+                yield piece.file, piece.nbytes
+
+
+Tables = Mapping[str, TableEntry]  # by case-folded name
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One version of all tables, the checksum of the manifest that says so, and the version of the last full one."""
+
+    version: int
+    tables: Tables
+    checksum: str
+    last_full: int
+
+    def files(self) -> dict[str, int]:
+        """Bytes of every file that this version names."""
+        return {file: nbytes for table in self.tables.values() for file, nbytes in table.files()}
+
+
+def file_name(version: int) -> str:
+    """The manifest's file name: 20 digits, so that names sort as versions do."""
+    return f"{version:020d}.json"
+
+
+def versions_in(names: Iterable[str]) -> list[int]:
+    """The versions among a folder's names, ascending; other names are not ours."""
+    return sorted(int(name[:20]) for name in names if NAME.fullmatch(name))
+
+
+def encode(parent: Manifest | None, tables: Tables) -> tuple[bytes, Manifest]:
+    """(the file of the version behind `parent`, that version); full when there is no parent or its turn has come."""
+    version = 1 if parent is None else parent.version + 1
+    full = parent is None or version - parent.last_full >= FULL_EVERY
+    old: Tables = {} if full or parent is None else parent.tables
+    body = {
+        "version": version,
+        "full": full,
+        "parent": None if parent is None else parent.checksum,
+        "dropped": sorted(key for key in old if key not in tables),
+        "tables": {
+            key: _table_to_json(table, old.get(key)) for key, table in tables.items() if table is not old.get(key)
+        },
+    }
+    content = json.dumps(body, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+    checksum = _checksum(content)
+    header = _header(content, checksum)
+    last_full = version if full or parent is None else parent.last_full
+    return header + content, Manifest(version, dict(tables), checksum, last_full)
+
+
+def read_chain(newest: int, read: Callable[[int], bytes], base: Manifest | None, owner: object) -> Manifest:
+    """The version `newest`, from its manifest and those before it back to a full one, or to `base`.
+
+    read   returns the content of a version's file; its OSErrors are the caller's
+    base   a version known already, or None
+    owner  goes into the row groups' entries
+    Raises CorruptDataError when a manifest does not verify, FormatError when it is of a newer format.
+    """
+    bodies: list[tuple[dict[str, Any], str]] = []
+    version, wanted = newest, None
+    while base is None or version > base.version:
+        body, checksum = _decode(version, read(version))
+        if wanted is not None and checksum != wanted:
+            raise _damaged(version, "it is not the one that the next version was built on")
+        bodies.append((body, checksum))
+        wanted = body["parent"]
+        if body["full"]:
+            break
+        version -= 1
+        if version == 0:
+            raise _damaged(newest, "no full manifest lies before it")
+    tables: dict[str, TableEntry] = {}
+    last_full = newest
+    if bodies and not bodies[-1][0]["full"]:
+        assert base is not None, "a chain without a full manifest ends at a version known already"
+        if base.checksum != wanted:
+            raise _damaged(base.version, "it is not the one that the next version was built on")
+        tables, last_full = dict(base.tables), base.last_full
+    for body, _ in reversed(bodies):
+        if body["full"]:
+            tables, last_full = {}, body["version"]
+        for key in body["dropped"]:
+            tables.pop(key, None)
+        for key, item in body["tables"].items():
+            tables[key] = _table_from_json(item, tables.get(key), owner)
+    return Manifest(newest, tables, bodies[0][1], last_full)
+
+
+def _header(content: bytes, checksum: str) -> bytes:
+    return f"{MAGIC} {MANIFEST_FORMAT} {len(content)} {checksum}\n".encode("ascii")
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _decode(version: int, data: bytes) -> tuple[dict[str, Any], str]:
+    """(the JSON of a manifest, its checksum)."""
+    header, newline, content = data.partition(b"\n")
+    words = header.split(b" ")
+    if len(words) > 1 and words[0] == MAGIC.encode() and words[1].isdigit() and int(words[1]) > MANIFEST_FORMAT:
+        raise FormatError(f"the database was written by a newer gpudb: manifest format {int(words[1])}")
+    checksum = _checksum(content)
+    if header + newline != _header(content, checksum):
+        raise _damaged(version, "its checksum does not match")
+    body = json.loads(content)
+    if body["version"] != version:
+        raise _damaged(version, f"it is that of version {body['version']}")
+    return body, checksum
+
+
+def _damaged(version: int, reason: str) -> CorruptDataError:
+    return CorruptDataError(
+        f"the manifest of a version is damaged: version {version}: {reason}",
+        hint="restore the database's folder from a copy; an older version is not opened in its place",
+    )
+
+
+def _table_to_json(table: TableEntry, old: TableEntry | None) -> dict[str, Any]:
+    """A table's entry; what it shares with the parent's as "keep": how many of the first row groups and pieces."""
+    keep = _shared(table.row_groups, () if old is None or old.columns != table.columns else old.row_groups)
+    dictionaries: list[Any] = []
+    for index, dictionary in enumerate(table.dictionaries):
+        if dictionary is None:
+            dictionaries.append(None)
+            continue
+        before = old.dictionaries[index] if old is not None and old.columns == table.columns else None
+        pieces = _shared(dictionary.pieces, before.pieces if before is not None else ())
+        dictionaries.append(
+            {
+                "identity": dictionary.identity,
+                "sorted": dictionary.sorted_count,
+                "keep": pieces,
+                "pieces": [piece.to_json() for piece in dictionary.pieces[pieces:]],
+            }
+        )
+    return {
+        "name": table.name,
+        "columns": [[name, kind.kind, kind.precision, kind.scale] for name, kind in table.columns],
+        "keep": keep,
+        "row_groups": [group.to_json() for group in table.row_groups[keep:]],
+        "dictionaries": dictionaries,
+    }
+
+
+def _shared(new: tuple[Any, ...], old: tuple[Any, ...]) -> int:
+    """How many first items are equal."""
+    count = 0
+    for left, right in zip(new, old, strict=False):
+        if left is not right and left != right:
+            break
+        count += 1
+    return count
+
+
+def _table_from_json(item: dict[str, Any], old: TableEntry | None, owner: object) -> TableEntry:
+    columns = tuple((name, SqlType(kind, precision, scale)) for name, kind, precision, scale in item["columns"])
+    kept = old.row_groups[: item["keep"]] if old is not None else ()
+    groups = tuple(RowGroupEntry.from_json(group, owner) for group in item["row_groups"])
+    dictionaries: list[DictionaryEntry | None] = []
+    for index, entry in enumerate(item["dictionaries"]):
+        if entry is None:
+            dictionaries.append(None)
+            continue
+        before = old.dictionaries[index] if old is not None and entry["keep"] else None
+        pieces = before.pieces[: entry["keep"]] if before is not None else ()
+        pieces += tuple(PieceEntry.from_json(piece) for piece in entry["pieces"])
+        dictionaries.append(DictionaryEntry(entry["identity"], entry["sorted"], pieces))
+    return TableEntry(item["name"], columns, (*kept, *groups), tuple(dictionaries))
