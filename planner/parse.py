@@ -162,9 +162,7 @@ def _number(text: str) -> tuple[str, tuple[SqlType, Any]]:
     whole, point, fraction = text.partition(".")
     if not point:
         return _integer(int(text))
-    # The precision counts the digits written, but for zeros that lead: 007.50 is DECIMAL(3,2).
-    digits = len(whole.lstrip("0")) + len(fraction) if whole.strip("0") or not whole else len(fraction) + 1
-    digits = max(digits, len(fraction), 1)
+    digits = len(whole) + len(fraction)  # every digit that is written, zeros that lead too: 007.50 is DECIMAL(5,2)
     if digits > 38:
         return "e", (DOUBLE, float(text))
     return f"{digits}.{len(fraction)}", (decimal(digits, len(fraction)), int(whole + fraction or "0"))

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import SqlglotError
 from sqlglot.errors import ParseError as SqlglotParseError
+from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from gpudb.errors import NotSupportedError, ParseError
@@ -135,7 +135,11 @@ def tokenize(sql: str) -> list[Token]:
         if token.token_type == TokenType.SEMICOLON:
             extra = found[index + 1]
             raise ParseError("one statement expected, more found", span=_span(extra), hint="run statements one by one")
-        if token.token_type == TokenType.COMMA and found[index + 1 :] and found[index + 1].token_type == TokenType.COMMA:
+        if (
+            token.token_type == TokenType.COMMA
+            and found[index + 1 :]
+            and found[index + 1].token_type == TokenType.COMMA
+        ):
             raise ParseError("syntax error at or near: ,", span=_span(found[index + 1]))
     return found
 
@@ -245,13 +249,13 @@ class _Rewriter:
             self.type_name()
         elif self.starts_column_definition(word):
             self.column_definition()
-        elif word == "interval" and self.interval(token):
-            pass
-        elif word in _LITERAL_TYPES and self.typed_literal(word):
+        elif word == "interval" and self.interval(token) or word in _LITERAL_TYPES and self.typed_literal(word):
             pass
         elif word == "+" and self.is_prefix():
             self.output.append(_new(token, TokenType.PIPE_SLASH, "+"))
             self.position += 1
+        elif word == "." and self.leading_point(token):
+            pass
         elif self.kind() == TokenType.L_PAREN and word in _SPECIAL_FORMS:
             self.special_form(word)
         elif self.kind() == TokenType.L_PAREN and self.is_function(word, token):
@@ -272,6 +276,18 @@ class _Rewriter:
 
     def is_prefix(self) -> bool:
         return not self.output or _word(self.output[-1]) in _BEFORE_OPERAND
+
+    def leading_point(self, token: Token) -> bool:
+        """`.5`: sqlglot has the point and the digits apart, and would forget where they stood."""
+        if self.kind() != TokenType.NUMBER or not self.is_prefix():
+            return False
+        digits = self.tokens[self.position + 1]
+        if digits.start != token.end + 1:
+            return False
+        text = "." + digits.text
+        self.output.append(Token(TokenType.NUMBER, text, token.line, digits.col, token.start, digits.end))
+        self.position += 2
+        return True
 
     def is_function(self, word: str, token: Token) -> bool:
         if not word or not (word[0].isalpha() or word[0] == "_") or word in _NOT_FUNCTIONS:

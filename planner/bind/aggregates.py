@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.planner.bind.casts import as_boolean, cast
 from gpudb.planner.bind.context import join_spans, own_span, span_of
-from gpudb.planner.expressions import AggregateCall, Expression, Literal, Span
-from gpudb.planner.tokens import plain
-from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, VARCHAR, SqlType, decimal
+from gpudb.planner.expressions import AggregateCall, Expression, Span
+from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, SqlType, decimal
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.expressions import ExpressionBinder
@@ -172,5 +171,3 @@ def _as_integer(binder: ExpressionBinder, value: Expression) -> Expression:
 def _wrong_type(written: str, arguments: list[Expression], span: Span | None) -> BindError:
     given = ", ".join(str(argument.type) for argument in arguments)
     return BindError(f"{written} does not take these types: {given}", span=span, hint="cast the argument")
-
-

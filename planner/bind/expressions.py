@@ -15,7 +15,6 @@ from gpudb.planner.bind.scope import Scope
 from gpudb.planner.expressions import (
     AggregateCall,
     And,
-    Call,
     Case,
     Column,
     Comparison,
@@ -25,7 +24,6 @@ from gpudb.planner.expressions import (
     Literal,
     Not,
     Or,
-    Span,
 )
 from gpudb.planner.tokens import plain
 from gpudb.types import BOOLEAN, NULL, VARCHAR
@@ -59,6 +57,7 @@ class ExpressionBinder:
     """Binds expressions of one clause over one scope.
 
     aliases        select-list aliases by lower-case name; alias_first says whether they win over columns
+    is_grouped     over groups: an alias wins over a column that is no key
     clause         where the expressions stand, for errors: "WHERE"
     aggregates     whether aggregate functions may occur
     substitutions  bound arguments by lower-case parameter name, while a macro is expanded
@@ -73,6 +72,7 @@ class ExpressionBinder:
         aggregates: bool = False,
         aliases: Mapping[str, Expression] | None = None,
         alias_first: bool = False,
+        is_grouped: Callable[[Column], bool] | None = None,
         substitutions: Mapping[str, Expression] | None = None,
     ) -> None:
         self.context = context
@@ -81,6 +81,7 @@ class ExpressionBinder:
         self.aggregates = aggregates
         self.aliases = aliases or {}
         self.alias_first = alias_first
+        self.is_grouped = is_grouped
         self.substitutions = substitutions
 
     def bind(self, node: Any) -> Expression:
@@ -118,7 +119,7 @@ class ExpressionBinder:
         if alias is not None and self.alias_first:
             return alias
         column = self.scope.find(name, plain(relation) if relation else None, span)
-        if column is not None:
+        if column is not None and not (alias is not None and self.is_grouped and not self.is_grouped(column)):
             return column
         if alias is not None:
             return alias
@@ -293,7 +294,9 @@ class ExpressionBinder:
         return Not(BOOLEAN, found, span=found.span) if node.args.get("negate") else found
 
     def bind_similarto(self, node: Any) -> Expression:
-        return functions.call(self, "regexp_full_match", [self.bind(node.this), self.bind(node.expression)], span_of(node))
+        return functions.call(
+            self, "regexp_full_match", [self.bind(node.this), self.bind(node.expression)], span_of(node)
+        )
 
     def bind_regexplike(self, node: Any) -> Expression:
         return functions.call(self, "regexp_matches", [self.bind(node.this), self.bind(node.expression)], span_of(node))
@@ -361,5 +364,3 @@ class ExpressionBinder:
 def contains_aggregate(expression: Expression) -> bool:
     """Whether an aggregate function occurs in a bound expression."""
     return any(isinstance(part, AggregateCall) for part in expression.walk())
-
-

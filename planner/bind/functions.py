@@ -15,7 +15,7 @@ from gpudb.planner.bind.operators import compare
 from gpudb.planner.constants import interval_constant
 from gpudb.planner.expressions import Call, Case, Coalesce, Expression, Literal, Span
 from gpudb.planner.tokens import INTERVAL_UNIT, plain
-from gpudb.types import DATE, INTERVAL, NULL, VARCHAR, SqlType
+from gpudb.types import DATE, INTERVAL, VARCHAR, SqlType
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.expressions import ExpressionBinder
@@ -64,7 +64,9 @@ DATE_PARTS = {
     for name in spellings.split()
 }
 
-_WINDOW_ONLY = frozenset("row_number rank dense_rank ntile lag lead first_value last_value nth_value percent_rank".split())
+_WINDOW_ONLY = frozenset(
+    "row_number rank dense_rank ntile lag lead first_value last_value nth_value percent_rank".split()
+)
 _LATER = frozenset(
     """now current_timestamp get_current_timestamp transaction_timestamp current_time random setseed uuid gen_random_uuid
     list_value struct_pack unnest generate_series range array_length map list_transform list_filter string_split columns
@@ -83,11 +85,15 @@ def bind_call(binder: ExpressionBinder, node: Any, condition: Any = None) -> Exp
         return aggregates.bind_aggregate(binder, name, node, condition)
     if condition is not None:
         raise BindError(f"FILTER belongs to an aggregate function, this is none: {name}", span=place)
+    if name == "columns":
+        raise NotSupportedError("COLUMNS is not supported", span=place)
     if name in _WINDOW_ONLY:
         raise NotSupportedError(f"window function is not supported: {name}", span=place)
     for argument in node.expressions:
         if argument.key in ("distinct", "order"):
-            raise BindError(f"{argument.key.upper()} belongs to an aggregate function, this is none: {name}", span=place)
+            raise BindError(
+                f"{argument.key.upper()} belongs to an aggregate function, this is none: {name}", span=place
+            )
     part_function = _DATE_PART_FUNCTIONS.get(name)
     if part_function is not None and node.expressions:
         return _date_part(binder, part_function, node, place)
@@ -166,11 +172,17 @@ def _no_overload(function: Function, name: str, arguments: list[Expression], spa
         forms.append(f"{name}({shown})")
     if function.macro is not None:
         forms.append(f"{name}({', '.join(function.parameters)})")
-    return BindError(f"no form of {name} takes these arguments: ({given})", span=span, hint=f"there are: {'; '.join(forms)}")
+    return BindError(
+        f"no form of {name} takes these arguments: ({given})", span=span, hint=f"there are: {'; '.join(forms)}"
+    )
 
 
 def _expand(
-    binder: ExpressionBinder, name: str, expansion: tuple[tuple[str, ...], str], arguments: list[Expression], span: Span | None
+    binder: ExpressionBinder,
+    name: str,
+    expansion: tuple[tuple[str, ...], str],
+    arguments: list[Expression],
+    span: Span | None,
 ) -> Expression:
     """A macro: its SQL with the arguments in the place of its parameters."""
     from gpudb.planner import tokens
@@ -214,7 +226,9 @@ def _extreme(binder: ExpressionBinder, name: str, arguments: list[Expression], s
     type_ = _common(binder, arguments, span)
     function = lookup(name)
     overload = resolve(binder.context, function, arguments) if function is not None else None
-    return Call(type_, name, tuple(cast(binder.context, argument, type_) for argument in arguments), overload, span=span)
+    return Call(
+        type_, name, tuple(cast(binder.context, argument, type_) for argument in arguments), overload, span=span
+    )
 
 
 def _if(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
@@ -252,7 +266,7 @@ def _today(binder: ExpressionBinder, name: str, arguments: list[Expression], spa
 def current_date(binder: ExpressionBinder) -> Expression:
     """Today in UTC; the plan must not be used again."""
     binder.context.volatile = True
-    today = datetime.datetime.now(datetime.timezone.utc).date()
+    today = datetime.datetime.now(datetime.UTC).date()
     return Literal(DATE, (today - datetime.date(1970, 1, 1)).days)
 
 
@@ -299,4 +313,3 @@ _SPECIAL = {
     "typeof": _typeof,
     "today": _today,
 }
-

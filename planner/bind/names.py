@@ -96,7 +96,7 @@ class _Printer:
         if key in _BINARY:
             return self.binary(node, _BINARY[key])
         if key in ("and", "or"):
-            terms = " {} ".format(key.upper()).join(self.print(term) for term in chain(node))
+            terms = f" {key.upper()} ".join(self.print(term) for term in chain(node))
             return f"({terms})"
         if key in _PREFIX:
             return self.prefix(node, _PREFIX[key])
@@ -141,7 +141,8 @@ class _Printer:
         if node.is_string:
             return string(node.this)
         place = span_of(node)
-        return self.sql[place[0] : place[1]] if place else str(node.this)
+        written = self.sql[place[0] : place[1]] if place else ""
+        return written if written[:1].isdigit() or written[:1] == "." else str(node.this)
 
     def print_rawstring(self, node: Any) -> str:
         return string(node.this)
@@ -316,6 +317,9 @@ def describe(node: Any) -> str:
         "withingroup": "WITHIN GROUP",
         "ignorenulls": "IGNORE NULLS",
         "map": "map",
+        "currenttimestamp": "CURRENT_TIMESTAMP (TIMESTAMP WITH TIME ZONE)",
+        "currenttime": "CURRENT_TIME",
+        "nextvaluefor": "nextval",
         "dot": "field access with a dot",
         "select": "subquery",
     }.get(node.key, node.key.upper())

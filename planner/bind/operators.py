@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudb.errors import BindError, NotSupportedError
-from gpudb.planner.bind.casts import as_decimal, cast, common_type, comparison_type, wider_type
+from gpudb.planner.bind.casts import as_decimal, cast, common_type, comparison_type
 from gpudb.planner.bind.context import Context, join_spans
 from gpudb.planner.expressions import Call, Comparison, Expression, Literal, Span
 from gpudb.types import BIGINT, DATE, DOUBLE, INTEGER, INTERVAL, NULL, REAL, TIMESTAMP, VARCHAR, SqlType, decimal
@@ -42,10 +42,14 @@ def arithmetic(context: Context, name: str, left: Expression, right: Expression)
         raise _no_operator(name, left, right, span)
     if "DECIMAL" in (left.type.kind, right.type.kind) and not (left.type.is_float or right.type.is_float):
         return _decimal_arithmetic(context, name, left, right, span)
+    if all(operand.type.kind == "NULL" or operand.type.is_text for operand in (left, right)):
+        if not any(operand.type.kind == "NULL" for operand in (left, right)):
+            raise _no_operator(name, left, right, span)
+        return Literal(BIGINT, None, span=span)
     type_ = common_type(context, [left, right])
     if type_ is None or type_.is_text:
         raise _no_operator(name, left, right, span)
-    return _call(context, name, BIGINT if type_ == NULL else type_, left, right, span)
+    return _call(context, name, type_, left, right, span)
 
 
 def _call(
@@ -56,7 +60,9 @@ def _call(
 
 def _no_operator(name: str, left: Expression, right: Expression, span: Span | None) -> BindError:
     return BindError(
-        f"no operator {SYMBOLS[name]} for {left.type} and {right.type}", span=span, hint="cast an operand to another type"
+        f"no operator {SYMBOLS[name]} for {left.type} and {right.type}",
+        span=span,
+        hint="cast an operand to another type",
     )
 
 
@@ -117,6 +123,8 @@ def _date_arithmetic(context: Context, name: str, left: Expression, right: Expre
         return Call(DATE, name, (left, cast(context, right, INTEGER)), span=span)
     if one == TIMESTAMP and other.kind == "NULL":
         return Literal(TIMESTAMP, None, span=span)
+    if name == "subtract" and one.kind == "NULL" and other.is_temporal:
+        return Literal(BIGINT if other == DATE else INTERVAL, None, span=span)
     if name == "subtract":
         left = cast(context, left, other) if one.is_text and context.is_literal_token(left) else left
         right = cast(context, right, one) if other.is_text and context.is_literal_token(right) else right
@@ -166,7 +174,9 @@ def concatenate(context: Context, operands: list[Expression], span: Span | None)
     return Call(VARCHAR, "concat_operator", texts, overload, span=span)
 
 
-def compare(context: Context, operator: str, left: Expression, right: Expression, span: Span | None = None) -> Expression:
+def compare(
+    context: Context, operator: str, left: Expression, right: Expression, span: Span | None = None
+) -> Expression:
     """left operator right in their common type; text yields to other types."""
     from gpudb.types import BOOLEAN
 
@@ -179,5 +189,3 @@ def compare(context: Context, operator: str, left: Expression, right: Expression
         )
     left, right = cast(context, left, type_), cast(context, right, type_)
     return Comparison(BOOLEAN, operator, left, right, span=span or join_spans(left.span, right.span))
-
-

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gpudb.errors import BindError, Error, NotSupportedError
 from gpudb.planner.bind.casts import cast, common_type, union_type
-from gpudb.planner.bind.context import Context, join_spans, not_found, own_span, span_of
+from gpudb.planner.bind.context import Context, not_found, own_span, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate
 from gpudb.planner.bind.grouping import Groups, by_value
 from gpudb.planner.bind.names import column_name, describe
@@ -27,7 +28,7 @@ from gpudb.planner.logical import (
     Values,
 )
 from gpudb.planner.tokens import plain
-from gpudb.types import BIGINT, INTEGER
+from gpudb.types import BIGINT
 
 _READERS = {
     "read_csv": "csv",
@@ -201,7 +202,8 @@ class QueryBinder:
                 raise BindError(f"values of a column have no common type: {shown}", span=span)
             columns.append((f"col{index}", type_))
         cast_rows = tuple(
-            tuple(cast(self.context, item, type_) for item, (_, type_) in zip(row, columns, strict=True)) for row in rows
+            tuple(cast(self.context, item, type_) for item, (_, type_) in zip(row, columns, strict=True))
+            for row in rows
         )
         return Values(tuple(columns), cast_rows)
 
@@ -329,12 +331,19 @@ class QueryBinder:
             binder = ExpressionBinder(self.context, scope, clause="WHERE", aliases=without_aggregates(aliases))
             plan = Filter(plan.columns, plan, binder.condition(where.this))
         grouping = self.grouping(node, scope, items, aliases)
+        is_grouped: Callable[[Column], bool] | None = None
+        if grouping is not None or any(contains_aggregate(item.expression) for item in items):
+            keys = {by_value(key) for key in grouping or []}
+
+            is_grouped = lambda column: column in keys  # noqa: E731
         having = node.args.get("having")
         having_condition = None
         if having is not None:
-            binder = ExpressionBinder(self.context, scope, clause="HAVING", aggregates=True, aliases=aliases)
+            binder = ExpressionBinder(
+                self.context, scope, clause="HAVING", aggregates=True, aliases=aliases, is_grouped=is_grouped
+            )
             having_condition = binder.condition(having.this)
-        orders = self.orders(node, scope, items, aliases)
+        orders = self.orders(node, scope, items, aliases, is_grouped)
         bound = [item.expression for item in items]
         if grouping is not None or having is not None or any(map(contains_aggregate, [*bound, *orders.expressions])):
             groups = Groups(self.context, grouping or [])
@@ -392,7 +401,9 @@ class QueryBinder:
             if name.lower() in excluded:
                 continue
             replacement = replaced.get(name.lower())
-            expression = binder.bind(replacement) if replacement is not None else Column(type_, index, name, span=span_of(star))
+            expression = (
+                binder.bind(replacement) if replacement is not None else Column(type_, index, name, span=span_of(star))
+            )
             items.append(SelectItem(renamed.get(name.lower(), name), False, expression))
         if not items:
             raise BindError("SELECT list is empty after resolving *", span=span_of(node))
@@ -407,7 +418,9 @@ class QueryBinder:
             return None
         for part in ("grouping_sets", "cube", "rollup", "totals"):
             if group.args.get(part):
-                raise NotSupportedError(f"GROUP BY {part.replace('_', ' ').upper()} is not supported", span=span_of(group))
+                raise NotSupportedError(
+                    f"GROUP BY {part.replace('_', ' ').upper()} is not supported", span=span_of(group)
+                )
         if group.args.get("all"):
             return [item.expression for item in items if not contains_aggregate(item.expression)]
         keys: list[Expression] = []
@@ -458,7 +471,14 @@ class QueryBinder:
             terms.append(OrderTerm(key if ordinal is None else ordinal, descending, nulls_first))
         return terms
 
-    def orders(self, node: Any, scope: Scope, items: list[SelectItem], aliases: dict[str, Expression]) -> Orders:
+    def orders(
+        self,
+        node: Any,
+        scope: Scope,
+        items: list[SelectItem],
+        aliases: dict[str, Expression],
+        is_grouped: Callable[[Column], bool] | None,
+    ) -> Orders:
         """ORDER BY of a SELECT, bound over its input: aliases win over columns where a term is just a name."""
         order = node.args.get("order")
         found = Orders([], [], [])
@@ -470,7 +490,13 @@ class QueryBinder:
                 continue
             is_name = term.this.key == "column" and not term.this.table
             binder = ExpressionBinder(
-                self.context, scope, clause="ORDER BY", aggregates=True, aliases=aliases, alias_first=is_name
+                self.context,
+                scope,
+                clause="ORDER BY",
+                aggregates=True,
+                aliases=aliases,
+                alias_first=is_name,
+                is_grouped=is_grouped,
             )
             expression = binder.bind(term.this)
             if not (isinstance(expression, Literal) and term.this.key == "literal"):
@@ -494,7 +520,7 @@ class QueryBinder:
             position = ordinal if ordinal is not None else positions.get(by_value(expression))
             if position is None:
                 if is_distinct:
-                    raise BindError(
+                    raise NotSupportedError(
                         "ORDER BY of SELECT DISTINCT must be in the select list",
                         span=expression.span,
                         hint="add it to the select list",
@@ -505,7 +531,9 @@ class QueryBinder:
             elif ordinal is None and not isinstance(expression, Column):
                 self.context.consume(expression)
                 self.context.consume((bound + hidden)[position])
-            keys.append(SortKey(Column(expression.type, position, _name(columns, position)), term.descending, term.nulls_first))
+            keys.append(
+                SortKey(Column(expression.type, position, _name(columns, position)), term.descending, term.nulls_first)
+            )
         wide = columns + tuple((f"sort key {index}", expression.type) for index, expression in enumerate(hidden))
         plan = Project(wide, plan, (*bound, *hidden))
         if is_distinct:
@@ -581,7 +609,9 @@ def without_aggregates(aliases: dict[str, Expression]) -> dict[str, Expression]:
 
 def aggregate(plan: Node, groups: Groups) -> Node:
     """The Aggregate node of the groups; its output is keys, then aggregates."""
-    columns = tuple((key.name if isinstance(key, Column) else f"key {i}", key.type) for i, key in enumerate(groups.keys))
+    columns = tuple(
+        (key.name if isinstance(key, Column) else f"key {i}", key.type) for i, key in enumerate(groups.keys)
+    )
     columns += tuple((call.name, call.type) for call in groups.aggregates)
     return Aggregate(columns, plan, tuple(groups.keys), tuple(groups.aggregates))
 
@@ -622,5 +652,3 @@ def _stem(path: str) -> str:
 
 def _property_name(item: Any) -> str:
     return str(item.this.name if hasattr(item.this, "name") else item.this)
-
-

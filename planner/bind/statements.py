@@ -31,13 +31,13 @@ class StatementBinder:
     def bind(self, tree: Any) -> Statement:
         if isinstance(tree, Command):
             method = getattr(self, "command_" + tree.name)
-            return method(tree)  # type: ignore[no-any-return]
+            return method(tree)
         if tree.key in _QUERIES:
             return statements.Query(self.query(tree))
         method = getattr(self, "bind_" + tree.key, None)
         if method is None:
             raise NotSupportedError(f"{tree.key.upper()} statements are not supported", span=span_of(tree))
-        return method(tree)  # type: ignore[no-any-return]
+        return method(tree)
 
     def query(self, tree: Any) -> Node:
         return QueryBinder(self.context).bind(tree)
@@ -67,7 +67,9 @@ class StatementBinder:
         not_null: list[bool] = []
         for definition in target.expressions:
             if definition.key != "columndef":
-                raise NotSupportedError(f"table constraint is not supported: {definition.key}", span=span_of(definition))
+                raise NotSupportedError(
+                    f"table constraint is not supported: {definition.key}", span=span_of(definition)
+                )
             columns.append(self.column(definition, [column for column, _ in columns]))
             not_null.append(self.constraints(definition))
         return statements.CreateTable(name, tuple(columns), tuple(not_null), exists, replaces)
@@ -210,9 +212,9 @@ class StatementBinder:
 
     def whole_rows(self, layout: Any, ordinals: tuple[int, ...], plan: Node, span: Span | None) -> Node:
         """The plan with one column per column of the table, in its order and types; NULL where none is given."""
-        if tuple(type_ for _, type_ in plan.columns) == tuple(type_ for _, type_ in layout.columns) and ordinals == tuple(
-            range(len(layout.columns))
-        ):
+        if tuple(type_ for _, type_ in plan.columns) == tuple(
+            type_ for _, type_ in layout.columns
+        ) and ordinals == tuple(range(len(layout.columns))):
             return plan
         expressions: list[Expression] = []
         for index, (name, type_) in enumerate(layout.columns):
@@ -284,7 +286,9 @@ class StatementBinder:
             if "columns" in command.parts:
                 ordinals = self.ordinals(layout, command.parts["columns"])
                 columns = tuple(layout.columns[ordinal] for ordinal in ordinals)
-                picked = tuple(Column(type_, ordinal, name) for ordinal, (name, type_) in zip(ordinals, columns, strict=True))
+                picked = tuple(
+                    Column(type_, ordinal, name) for ordinal, (name, type_) in zip(ordinals, columns, strict=True)
+                )
                 plan = Project(columns, plan, picked)
         else:
             inner = self.bind(command.parts["statement"])

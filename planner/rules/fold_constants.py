@@ -43,7 +43,11 @@ def _step(expression: Expression) -> Expression:
                 return arguments[0]
             if len(kept) == 1:
                 return kept[0]
-            return expression if len(kept) == len(arguments) else Coalesce(expression.type, tuple(kept), span=expression.span)
+            return (
+                expression
+                if len(kept) == len(arguments)
+                else Coalesce(expression.type, tuple(kept), span=expression.span)
+            )
         case Case():
             return _case(expression)
     return expression

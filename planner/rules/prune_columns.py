@@ -62,7 +62,7 @@ def _positions(kept: list[int]) -> Positions:
     return {old: new for new, old in enumerate(kept)}
 
 
-def _pick(node: Node, kept: list[int]) -> tuple:  # type: ignore[type-arg]
+def _pick(node: Node, kept: list[int]) -> tuple:
     return tuple(node.columns[index] for index in kept)
 
 

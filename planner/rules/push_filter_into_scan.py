@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudb.planner.expressions import Column, Expression, conjunction, conjuncts
+from gpudb.planner.expressions import Expression, conjunction, conjuncts
 from gpudb.planner.logical import Aggregate, Filter, Node, Project, Scan, Sort, UnionAll
 from gpudb.planner.rules.rewriting import bottom_up, columns_read, substitute, with_inputs
 
@@ -55,7 +55,8 @@ def _all(first: Expression | None, second: Expression) -> Expression:
 
 def _below_groups(node: Filter, below: Aggregate) -> Node:
     """Terms over keys alone drop whole groups: they may as well drop their rows."""
-    lower, upper = [], []
+    lower: list[Expression] = []
+    upper: list[Expression] = []
     for term in conjuncts(node.predicate):
         read = columns_read(term)
         (lower if read and max(read) < len(below.keys) else upper).append(term)

@@ -59,9 +59,13 @@ def _negated(argument: Expression) -> Expression | None:
         case Literal(value=value, slot=None):
             return Literal(BOOLEAN, None if value is None else not value, span=argument.span)
         case And(arguments=arguments):
-            return Or(BOOLEAN, tuple(_step(Not(BOOLEAN, term, span=term.span)) for term in arguments), span=argument.span)
+            return Or(
+                BOOLEAN, tuple(_step(Not(BOOLEAN, term, span=term.span)) for term in arguments), span=argument.span
+            )
         case Or(arguments=arguments):
-            return And(BOOLEAN, tuple(_step(Not(BOOLEAN, term, span=term.span)) for term in arguments), span=argument.span)
+            return And(
+                BOOLEAN, tuple(_step(Not(BOOLEAN, term, span=term.span)) for term in arguments), span=argument.span
+            )
     return None
 
 
