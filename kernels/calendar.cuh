@@ -1,7 +1,7 @@
 // Civil dates: the proleptic Gregorian calendar over day numbers, days since 1970-01-01.
 //
 // Right for every int32 day number, years -5877641 to 5881580 with a year 0, and never widened to 64 bits: division by
-// a constant vectorises for 32-bit values, not for 64-bit ones.  The calendar repeats after 400 years; inside them years
+// a constant vectorises for 32-bit values, not for 64-bit ones.  The calendar repeats after 400 years; inside, years
 // begin on 1 March, so that the leap day comes last and month lengths follow one line.
 // Functions whose result may leave the range of day numbers wrap; calendar_fits tells beforehand.
 // gpudb/calendar.py has the same functions in NumPy, without the prefix.
