@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
+
+from gpudb.errors import QueryCancelled
 
 if TYPE_CHECKING:
     from gpudb.session import Session
@@ -18,7 +21,7 @@ BAR_WIDTH = 30  # characters
 
 
 def run_cancellable(session: Session, job: Callable[[], Answer], progress_to: TextIO | None) -> Answer:
-    """What `job` returns or raises; Ctrl-C cancels the session's running statement and job raises QueryCancelled.
+    """What `job` returns or raises; Ctrl-C cancels the session's running statement, then raises KeyboardInterrupt.
 
     The job runs in a thread of its own: Python delivers Ctrl-C to the main thread only, between two of its steps, so
     that thread must be free.  After 2 seconds a line on `progress_to` (None: nowhere) shows how far the statement is.
@@ -46,10 +49,11 @@ def run_cancellable(session: Session, job: Callable[[], Answer], progress_to: Te
     if shown and progress_to is not None:
         progress_to.write("\r\x1b[K")
         progress_to.flush()
-    answer = worker.answer()
-    if interrupted:  # too late to cancel it, but whoever pressed Ctrl-C wants no further statement
-        raise KeyboardInterrupt
-    return answer
+    if not interrupted:
+        return worker.answer()
+    with suppress(QueryCancelled):
+        worker.answer()
+    raise KeyboardInterrupt  # even if it came too late to cancel: whoever pressed Ctrl-C wants no further statement
 
 
 def progress_line(progress: float, elapsed: float) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from gpudb import errors
@@ -120,10 +121,10 @@ class Shell:
     def run_file(self, path: str) -> bool:
         """Run a file of statements and commands."""
         try:
-            with open(path, encoding="utf-8") as lines:
-                return self.run_lines(lines)
+            text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"cannot read {path}: {reason(error)}") from None
+        return self.run_lines(text.split("\n"))
 
     def run_item(self, item: str) -> bool:
         """Run one statement or command and report its error, if any.  True when it worked."""
@@ -135,10 +136,10 @@ class Shell:
 
                 return run_command(self, item)
             self.run_statement(item)
-        except errors.QueryCancelled as error:
-            self.report(error)
+        except KeyboardInterrupt:
             if not self.interactive:
                 raise Quit(EXIT_CANCELLED) from None
+            print("cancelled", file=sys.stderr)
             return False
         except (errors.Error, CommandError) as error:
             self.report(error)
@@ -209,8 +210,10 @@ class Shell:
                 yield self._target
             else:
                 text = io.TextIOWrapper(self._target, encoding="utf-8", newline="")
-                yield text
-                text.detach()  # flushes, and leaves the file open for the next result
+                try:
+                    yield text
+                finally:
+                    text.detach()  # flushes, and leaves the file open for the next result
         finally:
             if self._target_is_for_one_result:
                 self.direct_output(None)

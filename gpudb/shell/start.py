@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,9 @@ from gpudb.shell.shell import EXIT_CANNOT_OPEN, EXIT_ERROR, EXIT_OK, CommandErro
 def start(arguments: Sequence[str]) -> int:
     """Run the shell as the command line asks; its exit code."""
     options = parse_arguments(arguments)
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")  # as files are, whatever the locale says
     interactive = not options.inputs and sys.stdin.isatty()
     try:
         shell = Shell(options, interactive)
@@ -53,4 +57,8 @@ def _run(shell: Shell, options: Options) -> bool:
 
         run_repl(shell)
         return True
-    return shell.run_lines(sys.stdin) and all_right
+    try:
+        return shell.run_lines(sys.stdin) and all_right
+    except UnicodeDecodeError as error:
+        shell.report(CommandError(f"standard input is not UTF-8: {error}"))
+        return False

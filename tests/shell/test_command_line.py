@@ -98,6 +98,15 @@ def test_echo_prints_statements_before_they_run(shell):
     assert shell("-echo", "-csv", "-c", "SELECT 1 AS a").err == "SELECT 1 AS a\n"
 
 
+def test_input_and_output_are_utf_8_whatever_the_locale(process):
+    finished = process("-csv", "-noheader", stdin="SELECT 'Zürich 東京';".encode(), LC_ALL="C", PYTHONUTF8="0")
+    assert finished.stdout.decode() == "Zürich 東京\n"
+    finished = process(stdin=b"SELECT '\xff';")
+    assert finished.returncode == 1
+    assert b"not UTF-8" in finished.stderr
+    assert b"Traceback" not in finished.stderr
+
+
 def test_a_reader_that_goes_away_causes_no_complaint(home):
     shell = subprocess.Popen(
         [sys.executable, "-m", "gpudb", "-csv", "-c", "SELECT * FROM range(2000000)"],
