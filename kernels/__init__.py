@@ -87,6 +87,7 @@ def _elementwise_templates() -> str:
         load_operands = "".join(f"    const {n} operand{k}(tile, ins.p[{k + 1}]);\n" for k, n in enumerate(names))
         fetches = "".join(f"        const auto x{k} = fetch<WIDTH>(operand{k}, i);\n" for k in range(arity))
         arguments = ", ".join(f"at(x{k}, k)" for k in range(arity))
+        only = ", ".join(f"at(x{k}, 0)" for k in range(arity))
         pieces.append(
             f"template <{templates}>\n"
             f"NOINLINE void elementwise{arity}(const Tile& tile, const Instruction& ins) {{\n"
@@ -96,7 +97,9 @@ def _elementwise_templates() -> str:
                 "    EACH_PACK(i, rows, WIDTH) {\n"
             f"{fetches}"
             "        Pack<Out, WIDTH> r;\n"
-            f"        UNROLL for (int k = 0; k < WIDTH; ++k) r.at[k] = Op::template apply<Out>({arguments});\n"
+            # g++ vectorises no outer loop around an inner one that branches, even where that runs once: Select, Keep, Absolute
+            f"        if constexpr (WIDTH == 1) r.at[0] = Op::template apply<Out>({only});\n"
+            f"        else UNROLL for (int k = 0; k < WIDTH; ++k) r.at[k] = Op::template apply<Out>({arguments});\n"
             "        *(Pack<Out, WIDTH>*)(out + i) = r;\n"
             "    }\n"
             "}\n"
