@@ -148,3 +148,136 @@ DEVICE int32 count_bits(int64 x) {
     return int32((bits * 0x0101010101010101ull) >> 56);
 }
 DEVICE int32 count_bits(int32 x) { return count_bits(int64(uint64(uint32(x)))); }
+
+// ---- Dates and timestamps (gpudb/functions/date.py) ----
+
+#define MICROSECONDS_A_DAY 86400000000ll
+
+DEVICE bool is_infinite_date(int32 x) { return (x == 2147483647) | (x <= -2147483647); }
+DEVICE bool is_infinite_timestamp(int64 x) { return (x == 9223372036854775807ll) | (x <= -9223372036854775807ll); }
+
+/// Quotient rounded downwards.
+template <int64 UNIT> DEVICE int64 floor_quotient(int64 x) { return x / UNIT - (x % UNIT < 0 ? 1 : 0); }
+
+/// How many of UNIT microseconds have passed since COUNT of them last made a whole: minutes of the hour.
+template <int64 UNIT, int64 COUNT> DEVICE int64 time_part(int64 x) {
+    const int64 rest = x % (UNIT * COUNT);
+    return (rest < 0 ? rest + UNIT * COUNT : rest) / UNIT;
+}
+
+/// The last multiple of UNIT microseconds not after x; infinities stay.
+template <int64 UNIT> DEVICE int64 floor_timestamp(int64 x) {
+    const int64 rest = x % UNIT;
+    return is_infinite_timestamp(x) ? x : wrapping_subtract(x, rest < 0 ? rest + UNIT : rest);
+}
+
+DEVICE int32 year_week(int32 x) {
+    const int32 year = calendar_iso_year(x), week = calendar_iso_week(x);
+    return year * 100 + (year > 0 ? week : -week);
+}
+
+DEVICE int32 iso_year_start(int32 x) {
+    const int32 fourth = calendar_days(calendar_iso_year(x), 1, 4);
+    return int32(uint32(fourth) - uint32(calendar_iso_day_of_week(fourth) - 1));
+}
+
+DEVICE float64 julian_timestamp(int64 x) {
+    const int64 day = floor_quotient<MICROSECONDS_A_DAY>(x);
+    return float64(x - day * MICROSECONDS_A_DAY) / 86400000000.0 + (float64(day) + 2440588.0);
+}
+
+/// Days of a timestamp that is not infinite: they fit.
+DEVICE int32 timestamp_day(int64 x) { return int32(floor_quotient<MICROSECONDS_A_DAY>(x)); }
+
+/// Whole months between two timestamps; negative where stop is earlier.
+DEVICE int64 months_between(int64 start, int64 stop) {
+    const bool back = start > stop;
+    const int64 first = back ? stop : start, last = back ? start : stop;
+    const int32 first_days = timestamp_day(first), last_days = timestamp_day(last);
+    const int64 first_time = first - first_days * MICROSECONDS_A_DAY, last_time = last - last_days * MICROSECONDS_A_DAY;
+    const int32 year = calendar_year(last_days), month = calendar_month(last_days), day = calendar_day(last_days);
+    int32 first_day = calendar_day(first_days);
+    // the last day of a short month counts as the same day of a longer one
+    if (day == calendar_month_length(year, month) && first_day > day) first_day = day;
+    const int64 months = (int64(year) - calendar_year(first_days)) * 12 + month - calendar_month(first_days);
+    const int64 whole = months - (day < first_day || (day == first_day && last_time < first_time) ? 1 : 0);
+    return back ? -whole : whole;
+}
+
+/// x plus months (to the last day of a shorter month), then days, then microseconds, in full width.
+DEVICE int128 later(int64 x, int32 months, int32 days, int64 microseconds) {
+    const int32 day = timestamp_day(x);
+    const int64 rest = x - day * MICROSECONDS_A_DAY;
+    return (int128(months == 0 ? day : calendar_add_months(day, months)) + days) * MICROSECONDS_A_DAY + rest + microseconds;
+}
+
+DEVICE int64 add_interval(int64 x, int32 months, int32 days, int64 microseconds) {
+    return is_infinite_timestamp(x) ? x : int64(later(x, months, days, microseconds));
+}
+
+DEVICE bool add_interval_fits(int64 x, int32 months, int32 days, int64 microseconds) {
+    if (is_infinite_timestamp(x)) return true;
+    if (months != 0 && !calendar_add_months_fits(timestamp_day(x), months)) return false;
+    const int128 sum = later(x, months, days, microseconds);
+    return sum < int128(9223372036854775807ll) && sum > int128(-9223372036854775807ll);
+}
+
+/// Start of the bucket that x lies in; buckets are `months` or `microseconds` wide and one starts at origin.
+DEVICE int128 wide_bucket_start(int64 x, int64 origin, int32 months, int128 microseconds) {
+    if (months > 0) {
+        const int32 day = timestamp_day(x), first = timestamp_day(origin);
+        const int64 place = int64(calendar_year(day)) * 12 + calendar_month(day) - 1;
+        const int64 zero = int64(calendar_year(first)) * 12 + calendar_month(first) - 1;
+        const int64 rest = (place - zero) % months;
+        const CalendarMonth month = calendar_month_of(int32(place - (rest < 0 ? rest + months : rest)));
+        return int128(calendar_days(month.year, month.month, 1)) * MICROSECONDS_A_DAY;
+    }
+    const int128 width = microseconds > 0 ? microseconds : 1;
+    const int128 rest = (int128(x) - origin) % width;
+    return int128(x) - (rest < 0 ? rest + width : rest);
+}
+
+DEVICE int64 bucket_start(int64 x, int64 origin, int32 months, int32 days, int64 microseconds) {
+    if (is_infinite_timestamp(x)) return x;
+    return int64(wide_bucket_start(x, origin, months, int128(days) * MICROSECONDS_A_DAY + microseconds));
+}
+
+DEVICE bool bucket_fits(int64 x, int64 origin, int32 months, int32 days, int64 microseconds) {
+    const int128 width = int128(days) * MICROSECONDS_A_DAY + microseconds;
+    if (months != 0 ? (days != 0 || microseconds != 0 || months < 0) : width <= 0) return false;
+    if (is_infinite_timestamp(x)) return true;
+    const int128 start = wide_bucket_start(x, origin, months, width);
+    return start < int128(9223372036854775807ll) && start > int128(-9223372036854775807ll);
+}
+
+/// Whether year, month and day name a finite date.
+DEVICE bool is_date(int64 year, int64 month, int64 day) {
+    if (year < -5877641 || year > 5881580 || month < 1 || month > 12 || day < 1) return false;
+    return day <= calendar_month_length(int32(year), int32(month)) && calendar_fits(int32(year), int32(month), int32(day));
+}
+
+DEVICE int32 date_of(int64 year, int64 month, int64 day) {
+    return is_date(year, month, day) ? calendar_days(int32(year), int32(month), int32(day)) : 0;
+}
+
+/// Microseconds of a day from hours, minutes and seconds; -1 where they are none.
+DEVICE int64 time_of(int64 hour, int64 minute, float64 second) {
+    if (!(hour >= 0 && hour <= 24 && minute >= 0 && minute < 60 && second >= 0.0 && second < 61.0)) return -1;
+    const float64 whole = exact_floor(second);
+    const int64 time = (hour * 60 + minute) * 60000000 + int64(whole) * 1000000 + int64(portable_round((second - whole) * 1e6));
+    return time <= MICROSECONDS_A_DAY ? time : -1;
+}
+
+DEVICE int128 wide_timestamp_of(int64 year, int64 month, int64 day, int64 hour, int64 minute, float64 second) {
+    return int128(date_of(year, month, day)) * MICROSECONDS_A_DAY + time_of(hour, minute, second);
+}
+
+DEVICE bool is_timestamp(int64 year, int64 month, int64 day, int64 hour, int64 minute, float64 second) {
+    if (!is_date(year, month, day) || time_of(hour, minute, second) < 0) return false;
+    const int128 wide = wide_timestamp_of(year, month, day, hour, minute, second);
+    return wide < int128(9223372036854775807ll) && wide > int128(-9223372036854775807ll);
+}
+
+DEVICE int64 timestamp_of(int64 year, int64 month, int64 day, int64 hour, int64 minute, float64 second) {
+    return is_timestamp(year, month, day, hour, minute, second) ? int64(wide_timestamp_of(year, month, day, hour, minute, second)) : 0;
+}

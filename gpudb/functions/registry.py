@@ -197,7 +197,12 @@ def macro(
     _register(Function(name, aliases, [], doc, macro=sql, parameters=names))
 
 
-def typed_macro(name: str, signature: str, parameters: str, sql: str) -> None:
-    """Register overloads of a function that exists, as SQL over arguments that already have the signature's types."""
+def typed_macro(
+    name: str, signature: str, parameters: str, sql: str, doc: str = "", aliases: tuple[str, ...] = ()
+) -> None:
+    """Register overloads as SQL over arguments that already have the signature's types.
+
+    doc  of a new function; without it the function exists, and gets further overloads
+    """
     names = tuple(part.strip() for part in parameters.split(","))
-    _add(name, (), _overloads(name, "macro", signature, sql=sql, macro_parameters=names), "", more=True)
+    _add(name, aliases, _overloads(name, "macro", signature, sql=sql, macro_parameters=names), doc, more=not doc)

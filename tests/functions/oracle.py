@@ -265,7 +265,7 @@ def duckdb_values(
     except (duckdb.InvalidInputException, duckdb.SyntaxException):  # a constant argument is wrong
         return [None] * table.num_rows
     kinds = set(result["kind"].to_pylist())
-    expected = {sql_type(result_kind)} | ({'"NULL"'} if None in result["result"].to_pylist() else set())
+    expected = {sql_type(result_kind)} | ({'"NULL"'} if result["result"].null_count else set())
     assert kinds <= expected, f"{call} has type {kinds} in DuckDB, not {result_kind}"
     return python_values(result["result"], result_kind)
 
