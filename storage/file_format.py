@@ -174,7 +174,7 @@ class MappedFile:
         except OSError as error:
             raise StorageError(f"cannot read {what} from file {self._name}: {error.strerror or error}") from error
         view = np.frombuffer(self._mapping, dtype=np.uint8, count=place.length, offset=place.offset)
-        if zlib.crc32(memoryview(view)) != place.checksum:
+        if zlib.crc32(view.data) != place.checksum:
             raise self._corrupt(what, "its checksum does not match")
         return view
 
