@@ -290,7 +290,7 @@ class _Rewriter:
         return True
 
     def is_function(self, word: str, token: Token) -> bool:
-        if not word or not (word[0].isalpha() or word[0] == "_") or word in _NOT_FUNCTIONS:
+        if not (word[:1].isalpha() or word[:1] == "_") or " " in word or word in _NOT_FUNCTIONS:
             return False
         before = _word(self.output[-1]) if self.output else ""
         if word in ("exclude", "replace", "rename") and before == "*":

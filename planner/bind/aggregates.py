@@ -124,6 +124,9 @@ def _typed(
     if name == "count":
         return AggregateCall(BIGINT, "count", (value,), span=span)
     if name == "count_if":
+        is_boolean = type_ == BOOLEAN or type_.kind == "NULL" or (type_.is_text and context.is_literal_token(value))
+        if not is_boolean:
+            raise _wrong_type(written, arguments, span)
         return AggregateCall(HUGEINT, "sum", (_as_integer(binder, as_boolean(context, value)),), span=span)
     if name in ("bool_and", "bool_or"):
         if type_ != BOOLEAN and type_.kind != "NULL" and not (type_.is_text and context.is_literal_token(value)):

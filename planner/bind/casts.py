@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpudb.errors import BindError, DataError, NotSupportedError
-from gpudb.planner.bind.context import Context, not_found
+from gpudb.planner.bind.context import Context, not_found, own_span
 from gpudb.planner.constants import can_cast_constant, cast_constant
 from gpudb.planner.expressions import Cast, Expression, Literal, Span
 from gpudb.planner.tokens import TYPE
@@ -70,7 +70,9 @@ def type_words(node: Any) -> tuple[str, list[Any], Span | None]:
     """The name of a type as written, its arguments, and its place.  `node` is a sqlglot DataType."""
     marked = str(node.args.get("kind") or "")
     if node.key != "datatype" or not marked.startswith(TYPE):
-        raise NotSupportedError(f"type is not supported: {node.sql('duckdb')}")
+        inner = next((part for part in node.walk() if own_span(part) is not None), node)
+        what = {"array": "list", "list": "list"}.get(str(node.this.value).lower(), str(node.this.value))
+        raise NotSupportedError(f"type is not supported: {what}", span=own_span(inner))
     _, start, end, name = marked.split(TYPE)
     return name.replace("\xa0", " "), list(node.expressions), (int(start), int(end))
 

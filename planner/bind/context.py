@@ -35,11 +35,14 @@ class Context:
     volatile: bool = False
 
     def is_literal_token(self, expression: Expression) -> bool:
-        """Whether a Literal still is the number or string as written (or its negative): it then adapts to other types."""
+        """Whether a Literal still is the number or string as written (or its negative): it then adapts to other types.
+
+        A parameter adapts where it is text.
+        """
         return (
             isinstance(expression, Literal)
             and expression.slot is not None
-            and expression.slot < len(self.parsed.literals)
+            and (expression.slot < len(self.parsed.literals) or expression.type.is_text)
             and all(operation == "negate" for operation, _, _ in expression.steps)
         )
 

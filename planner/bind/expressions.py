@@ -219,7 +219,7 @@ class ExpressionBinder:
     def bind_between(self, node: Any) -> Expression:
         operands = [self.bind(node.this), self.bind(node.args["low"]), self.bind(node.args["high"])]
         span = join_spans(*(operand.span for operand in operands))
-        type_ = comparison_type(self.context, operands)
+        type_ = common_type(self.context, operands)
         if type_ is None:
             shown = ", ".join(str(operand.type) for operand in operands)
             raise BindError(f"cannot compare these types: {shown}", span=span)

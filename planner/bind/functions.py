@@ -11,6 +11,7 @@ from gpudb.functions.registry import Function, Overload
 from gpudb.planner.bind import aggregates
 from gpudb.planner.bind.casts import as_boolean, as_decimal, cast, common_type, implicit_cost
 from gpudb.planner.bind.context import Context, join_spans, not_found, own_span
+from gpudb.planner.bind.decimals import decimal_call
 from gpudb.planner.bind.operators import compare
 from gpudb.planner.constants import interval_constant
 from gpudb.planner.expressions import Call, Case, Coalesce, Expression, Literal, Span
@@ -117,6 +118,9 @@ def call(
     expansion = function.expansion(len(arguments)) if function.macro is not None else None
     if expansion is not None:
         return _expand(binder, name, expansion, arguments, span)
+    found = decimal_call(binder, name, arguments, span)
+    if found is not None:
+        return found
     overload = resolve(binder.context, function, arguments)
     if overload is None:
         raise _no_overload(function, name, arguments, span)

@@ -196,9 +196,8 @@ class _Printer:
 
     def print_escape(self, node: Any) -> str:
         like = node.this
-        negated = "not_" if like.args.get("negate") else ""
-        arguments = self.list([like.this, like.expression, node.expression])
-        return f"{negated}{like.key}_escape({arguments})"
+        found = f"{like.key}_escape({self.list([like.this, like.expression, node.expression])})"
+        return f"(NOT {found})" if like.args.get("negate") else found
 
     def print_similarto(self, node: Any) -> str:
         return f"regexp_full_match({self.list([node.this, node.expression])})"
@@ -271,11 +270,15 @@ class _Printer:
 
 
 def chain(node: Any) -> list[Any]:
-    """The terms of a AND b AND c (or OR), without recursion: chains may be thousands long."""
+    """The terms of a AND (b AND c), or of OR or ||, without recursion: chains may be thousands long."""
     terms, stack = [], [node]
     while stack:
         part = stack.pop()
-        if part.key == node.key:
+        inner = part
+        while inner.key == "paren":
+            inner = inner.this
+        if inner.key == node.key:
+            part = inner
             stack += [part.expression, part.this]
         else:
             terms.append(part)

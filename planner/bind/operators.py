@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gpudb.errors import BindError, NotSupportedError
+from gpudb.functions import lookup
+from gpudb.functions.registry import Overload
 from gpudb.planner.bind.casts import as_decimal, cast, common_type, comparison_type
 from gpudb.planner.bind.context import Context, join_spans
 from gpudb.planner.expressions import Call, Comparison, Expression, Literal, Span
@@ -18,6 +20,7 @@ SYMBOLS = {
     "power": "^",
     "bit_and": "&",
     "bit_or": "|",
+    "bit_not": "~",
     "shift_left": "<<",
     "shift_right": ">>",
 }
@@ -36,7 +39,9 @@ def arithmetic(context: Context, name: str, left: Expression, right: Expression)
             raise _no_operator(name, left, right, span)
     if name == "divide" and context.settings.get("integer_division") and _integers(left, right):
         name = "integer_divide"
-    if name in ("divide", "power") or (name == "integer_divide" and not _integers(left, right)):
+    if name == "integer_divide" and not _integers(left, right):
+        name = "divide"  # of floats and decimals, // is a plain quotient
+    if name in ("divide", "power"):
         return _call(context, name, _float_type(name, left, right), left, right, span)
     if name in ("bit_and", "bit_or", "shift_left", "shift_right") and not _integers(left, right):
         raise _no_operator(name, left, right, span)
@@ -55,7 +60,19 @@ def arithmetic(context: Context, name: str, left: Expression, right: Expression)
 def _call(
     context: Context, name: str, type_: SqlType, left: Expression, right: Expression, span: Span | None
 ) -> Expression:
-    return Call(type_, name, (cast(context, left, type_), cast(context, right, type_)), span=span)
+    overload = _overload(name, type_, 2, span)
+    return Call(type_, name, (cast(context, left, type_), cast(context, right, type_)), overload, span=span)
+
+
+def _overload(name: str, type_: SqlType, count: int, span: Span | None) -> Overload | None:
+    """The registry's overload of an operator that is a function there; None for the arithmetic that is not."""
+    function = lookup(name)
+    if function is None:
+        return None
+    for overload in function.overloads:
+        if overload.arguments == (type_.kind,) * count:
+            return overload
+    raise NotSupportedError(f"operator {SYMBOLS[name]} of {type_} is not supported", span=span)
 
 
 def _no_operator(name: str, left: Expression, right: Expression, span: Span | None) -> BindError:
@@ -159,15 +176,13 @@ def bit_not(context: Context, operand: Expression, span: Span | None) -> Express
         return Literal(BIGINT, None, span=span)
     if not operand.type.is_integer:
         raise BindError(f"no operator ~ for {operand.type}", span=span)
-    return Call(operand.type, "bit_not", (operand,), span=span)
+    return Call(operand.type, "bit_not", (operand,), _overload("bit_not", operand.type, 1, span), span=span)
 
 
 def concatenate(context: Context, operands: list[Expression], span: Span | None) -> Expression:
     """a || b || c: everything as text; NULL makes NULL."""
     if any(operand.type.kind == "NULL" for operand in operands):
         return Literal(NULL, None, span=span)
-    from gpudb.functions import lookup
-
     function = lookup("concat_operator")
     overload = function.overloads[0] if function else None
     texts = tuple(cast(context, operand, VARCHAR) for operand in operands)
@@ -177,10 +192,11 @@ def concatenate(context: Context, operands: list[Expression], span: Span | None)
 def compare(
     context: Context, operator: str, left: Expression, right: Expression, span: Span | None = None
 ) -> Expression:
-    """left operator right in their common type; text yields to other types."""
+    """left operator right in their common type; for equality, text yields to other types and BOOLEAN to numbers."""
     from gpudb.types import BOOLEAN
 
-    type_ = comparison_type(context, [left, right])
+    find_type = common_type if operator in ("<", "<=", ">", ">=") else comparison_type
+    type_ = find_type(context, [left, right])
     if type_ is None:
         raise BindError(
             f"cannot compare {left.type} with {right.type}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudb.planner.expressions import And, Column, Comparison, Expression, IsNull, Literal, Not, Or
+from gpudb.planner.expressions import And, Comparison, Expression, Literal, Not, Or
 from gpudb.planner.logical import Node
 from gpudb.planner.rules.rewriting import bottom_up, map_expressions
 from gpudb.types import BOOLEAN
@@ -44,8 +44,6 @@ def _step(expression: Expression) -> Expression:
             return _negated(argument) or expression
         case And(arguments=arguments) | Or(arguments=arguments):
             return _flattened(expression, type(expression), arguments)
-        case Comparison(operator="=", left=Column() as left, right=Column() as right) if left == right:
-            return Not(BOOLEAN, IsNull(BOOLEAN, left, span=left.span), span=expression.span)
     return expression
 
 
