@@ -120,12 +120,12 @@ def bit_count(x: Array) -> Array:
 
 
 for _kind, _bits in (("TINYINT", 0xFF), ("SMALLINT", 0xFFFF)):
-    typed_macro("bit_count", f"{_kind} -> TINYINT", "x", f"bit_count(bit_and(CAST(x AS INTEGER), {_bits}))")
-    typed_macro("bit_not", f"{_kind} -> {_kind}", "x", f"CAST(bit_not(CAST(x AS INTEGER)) AS {_kind})")
-    for _name, _second in (("bit_and", "y"), ("bit_or", "y"), ("bit_xor", "y"), ("shift_left", "count")):
-        typed_macro(
-            _name,
-            f"{_kind}, {_kind} -> {_kind}",
-            f"x, {_second}",
-            f"CAST({_name}(CAST(x AS INTEGER), CAST({_second} AS INTEGER)) AS {_kind})",
-        )
+    typed_macro("bit_count", f"{_kind} -> TINYINT", "x", f"bit_count(CAST(x AS INTEGER) & {_bits})")
+    typed_macro("bit_not", f"{_kind} -> {_kind}", "x", f"CAST(~CAST(x AS INTEGER) AS {_kind})")
+    for _name, _sql in (
+        ("bit_and", "CAST(x AS INTEGER) & CAST(y AS INTEGER)"),
+        ("bit_or", "CAST(x AS INTEGER) | CAST(y AS INTEGER)"),
+        ("bit_xor", "xor(CAST(x AS INTEGER), CAST(y AS INTEGER))"),
+        ("shift_left", "CAST(x AS INTEGER) << CAST(y AS INTEGER)"),
+    ):
+        typed_macro(_name, f"{_kind}, {_kind} -> {_kind}", "x, y", f"CAST({_sql} AS {_kind})")

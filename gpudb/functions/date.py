@@ -440,6 +440,9 @@ _names(
 )
 
 
+# the first of a millennium may lie before the first date there is: such dates stay, and are no TIMESTAMPs either way
+TOO_EARLY = -2147100000
+
 # --- truncation -----------------------------------------------------------------------------------------------------
 
 
@@ -447,13 +450,15 @@ def _date_trunc(part: str, cpp: str, body: Callable[[Array], Array], value: str)
     """date_trunc to a part longer than a day: by a function from days to days."""
 
     def function(x: Array) -> Array:
-        return np.where(infinite_date(x), x, body(x))
+        return np.where(infinite_date(x), x, np.where(x < TOO_EARLY, -INFINITE_DAYS + 1, body(x)))
 
     function.__doc__ = _doc(
         f"First day of the {part}; what date_trunc('{part}', x) is made of.", f"first_day_of_{part}(DATE '2013-07-04')", value
     )
     first = f"first_day_of_{part}"
-    scalar("DATE -> DATE", cpp=f"is_infinite_date(x) ? x : {cpp}", name=first, monotone=True)(function)
+    scalar(
+        "DATE -> DATE", cpp=f"is_infinite_date(x) ? x : x < {TOO_EARLY} ? -2147483646 : {cpp}", name=first, monotone=True
+    )(function)
     _date_trunc_macros(
         part, f"CAST({first}(x) AS TIMESTAMP)", f"CAST({first}(CAST(x AS DATE)) AS TIMESTAMP)", f"{value} 00:00:00"
     )
@@ -565,7 +570,9 @@ def _time_diff(part: str, unit: int, value: str) -> None:
     sentence = f"date_diff('{part}', start, stop): how many times a new {part} begins between the two."
     typed_macro(
         name, "TIMESTAMP, TIMESTAMP -> BIGINT", "start, stop",
-        f"epoch_us(stop) // {unit} - epoch_us(start) // {unit}" if unit > 1 else "epoch_us(stop) - epoch_us(start)",
+        f"epoch_us(date_trunc_{part}(stop)) // {unit} - epoch_us(date_trunc_{part}(start)) // {unit}"
+        if unit > 1
+        else "epoch_us(stop) - epoch_us(start)",
         doc=_doc(sentence, f"date_diff('{part}', {START}, {EXAMPLE})", value),
     )  # fmt: skip
 
@@ -582,10 +589,11 @@ _date_diff(
 )
 _date_diff(
     "quarter",
-    "(date_part_year(stop) - date_part_year(start)) * 4 + date_part_quarter(stop) - date_part_quarter(start)",
+    "(date_part_year(stop) * 12 + date_part_month(stop) - 1) // 3"
+    " - (date_part_year(start) * 12 + date_part_month(start) - 1) // 3",
     "3",
 )
-_date_diff("week", "day_number(stop) // 7 - day_number(start) // 7", "26")
+_date_diff("week", "(day_number(stop) - day_number(start)) // 7", "26")
 _date_diff("day", "day_number(stop) - day_number(start)", "185")
 _date_diff("isoyear", "date_part_isoyear(stop) - date_part_isoyear(start)", "0")
 _date_diff("decade", _year_difference(10), "0")
@@ -644,7 +652,9 @@ for _part, _unit, _value in (
     ("week", 7 * MICROSECONDS_A_DAY, "26"), ("day", MICROSECONDS_A_DAY, "184"), ("hour", 3_600_000_000, "4421"),
     ("minute", 60_000_000, "265266"), ("second", 1_000_000, "15915968"), ("millisecond", 1000, "15915968089"),
 ):  # fmt: skip
-    _date_sub(_part, f"(epoch_us(stop) - epoch_us(start)) // {_unit}", _value)
+    _date_sub(
+        _part, f"CAST((CAST(epoch_us(stop) AS HUGEINT) - CAST(epoch_us(start) AS HUGEINT)) // {_unit} AS BIGINT)", _value
+    )
 _date_sub("microsecond", "epoch_us(stop) - epoch_us(start)", "15915968089000")
 
 

@@ -262,7 +262,7 @@ def duckdb_values(
     try:
         relation = con.sql(f"SELECT {f'TRY({cast})' if try_ else cast} AS result, typeof({call}) AS kind FROM arguments")
         result = relation.to_arrow_table()
-    except (duckdb.InvalidInputException, duckdb.SyntaxException):  # a constant argument is wrong
+    except (duckdb.InvalidInputException, duckdb.SyntaxException, duckdb.NotImplementedException):  # a constant argument is wrong
         return [None] * table.num_rows
     kinds = set(result["kind"].to_pylist())
     expected = {sql_type(result_kind)} | ({'"NULL"'} if result["result"].null_count else set())

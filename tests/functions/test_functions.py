@@ -75,6 +75,7 @@ GENERATORS = {
     "round_even": {1: among(-400, -19, -18, -10, -9, -3, -2, -1, 0, 1, 2, 5, 15, 22, 310)},
     "shift_left": {0: integers(-1, 60), 1: integers(-2, 66)},
     "shift_right": {1: integers(-2, 66)},
+    "time_bucket": {1: among(*range(-100_000_000, 100_000_000, 99_991)), 2: among(*range(-20_000, 20_000, 997))},  # dates that are timestamps too
     "strftime": {1: among(*FORMATS)},
     "make_date": {0: among(2013, 1970, 0, -44, 5881580, -5877641, 9999999, 2016, 1900), 1: integers(0, 13), 2: integers(0, 32)},
     "make_timestamp": {0: among(2013, 1970, 0, 294247, -290308, 9999999), 1: integers(1, 12), 2: integers(1, 31), 3: integers(-1, 25), 4: integers(0, 60),
