@@ -58,3 +58,10 @@ class Catalog(Protocol):
 
     def table_names(self) -> list[str]:
         """All names, for hints and SHOW TABLES."""
+
+    def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
+        """The rows of files as a relation of this statement: `FROM 'f.parquet'`, `read_csv('*.csv', ...)`.
+
+        file_format  auto, csv, parquet or arrow; auto looks at the content.  Raises InputError, which the binder gives
+        the place in the SQL.
+        """

@@ -6,15 +6,18 @@ and the condition under which it is NULL.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 import gpudb.functions  # noqa: F401 - fills the registry
 from gpudb.functions.registry import FUNCTIONS, Overload, parse_type
 from gpudb.opcodes import OPCODES, Opcode, Variant, variants
-from gpudb.types import RegisterType
+from gpudb.types import Interval, RegisterType
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ def _function_opcodes() -> list[Opcode]:
                 continue
             inputs = argument_registers(overload)
             forms = function_forms(len(inputs))
-            names = ", ".join("{" + name + "}" for name in overload.parameters)
+            parameters = register_parameters(overload)
+            names = ", ".join("{" + name + "}" for name in parameters)
             pieces = [("value", overload.result.register, overload.cpp, overload.body)]
             if overload.domain is not None:
                 pieces.append(("domain", RegisterType.MASK, overload.domain[0], overload.domain[1]))
@@ -59,8 +63,41 @@ def _function_opcodes() -> list[Opcode]:
             for what, out, cpp, body in pieces:
                 name = function_opcode_name(overload, what)
                 label = function.name if what == "value" else f"{function.name}.{what}"
+                body = _over_registers(overload, body)
                 made.append(Opcode(name, f"{{out}} = {label}({names})", ((out, *inputs),), forms, cpp, body))
     return made
+
+
+def register_parameters(overload: Overload) -> tuple[str, ...]:
+    """Parameter names as C++ sees them: an INTERVAL x is x_months, x_days and x_microseconds."""
+    found: list[str] = []
+    for name, kind in zip(overload.parameters, overload.arguments, strict=True):
+        found += [f"{name}_months", f"{name}_days", f"{name}_microseconds"] if kind == "INTERVAL" else [name]
+    return tuple(found)
+
+
+def _over_registers(overload: Overload, body: Callable[..., Any]) -> Callable[..., Any]:
+    """The body with one parameter a register: an INTERVAL is put together from its three."""
+    if "INTERVAL" not in overload.arguments:
+        return body
+
+    def over_registers(*registers: Any) -> Any:
+        arguments: list[Any] = []
+        rest = list(registers)
+        for kind in overload.arguments:
+            if kind == "INTERVAL":
+                months, days, microseconds = (int(np.asarray(rest.pop(0)).reshape(-1)[0]) for _ in range(3))
+                arguments.append(Interval(months, days, microseconds))
+            else:
+                arguments.append(rest.pop(0))
+        return body(*arguments)
+
+    names = register_parameters(overload)
+    over_registers.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
+    )
+    over_registers.__doc__ = inspect.getdoc(body)
+    return over_registers
 
 
 def function_forms(arity: int) -> tuple[str, ...]:

@@ -90,13 +90,14 @@ class UnionDictionary:
 
 
 @dataclass(frozen=True)
-class PairDictionary:
-    """Values of a text function over all pairs of entries: code = left * size of right + right."""
+class StepDictionary:
+    """The dictionary of a column that a MakeValues step made."""
 
-    function: TextFunction
+    step: int
+    column: int
 
 
-DictionaryReference = ColumnDictionary | LiteralDictionary | MappedDictionary | UnionDictionary | PairDictionary
+DictionaryReference = ColumnDictionary | LiteralDictionary | MappedDictionary | UnionDictionary | StepDictionary
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,14 @@ class CodeSlot:
 
 
 @dataclass(frozen=True)
+class PairSizeSlot:
+    """Number of entries of the second domain of a text function over pairs."""
+
+    type: RegisterType
+    domain: Any
+
+
+@dataclass(frozen=True)
 class TableSlot:
     """A pointer to a lookup table."""
 
@@ -217,11 +226,11 @@ class TableSlot:
 
 @dataclass(frozen=True)
 class TextTable:
-    """code -> value of a text function, in `element`; `validity` asks for the mask of values that are not NULL."""
+    """code -> one part of a text function's result, in `element`: its value, validity, or failed (it raises)."""
 
     function: TextFunction
     element: RegisterType
-    validity: bool = False
+    part: str = "value"
 
 
 @dataclass(frozen=True)
@@ -262,6 +271,7 @@ Slot = (
     | ScaleSlot
     | RangeSlot
     | CodeSlot
+    | PairSizeSlot
     | TableSlot
 )
 
@@ -323,8 +333,9 @@ Source = TableSource | StepSource | GroupSource | SingleRowSource
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """One emitted column: `type` gives the width; validity is a column of masks of its own, or absent."""
+    """One emitted value: which of the sink's columns holds it, and which its validity masks (None: never NULL)."""
 
+    column: int
     type: RegisterType
     validity: int | None
     dictionary: DictionaryReference | None = None
@@ -351,20 +362,24 @@ class GroupSink:
     capacity  groups of a dense table
     key_words 64-bit words of a hash table's key
     words     one an accumulator word: (how it combines, initial value); word 0 is the first row
+              (min, max, add, arg: the first of three words, rest: the others)
+    into      the step whose table this pipeline adds to, or None for a table of its own
     """
 
     kind: str
     capacity: int
     key_words: int
     words: tuple[tuple[str, int], ...]
-    rows: int = 0  # upper bound of source rows
+    into: int | None = None
 
 
 @dataclass(frozen=True)
 class Pipeline:
     """Source, instructions, sink.  `registers` holds each register's type; `offsets` its bytes-per-row offset in the arena.
 
-    exact_retry  the step to run instead when the sticky "inexact" flag comes up (float sums), as a whole pipeline
+    messages     per Fail instruction (error class, text or TextFunction, span)
+    row_bound    rows that the source cannot exceed while the plan is valid
+    table_step   the group table that GroupWord and its kin read
     """
 
     source: Source
@@ -375,7 +390,8 @@ class Pipeline:
     arena: int
     sink: EmitSink | GroupSink
     messages: tuple[tuple[str, str, Any], ...] = ()
-    table_step: int | None = None  # group table that GroupWord and GroupKey read
+    row_bound: int = 0
+    table_step: int | None = None
 
     def encoded(self, tile_rows: int) -> np.ndarray:
         """The instructions as the kernels read them, for tiles of `tile_rows` rows."""

@@ -69,7 +69,7 @@ ENTRY(gpudb_pack_bits, BitsLaunch)
 struct TextLaunch {
     const uint32* codes;
     const Mask* validity;       // or null
-    const int64* dictionary_offsets;
+    const int32* dictionary_offsets;
     const uint8* dictionary_bytes;
     int64* sums;  // one a worker
     int32* offsets;

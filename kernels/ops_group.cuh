@@ -130,8 +130,8 @@ template <class T, class I>
 DEVICE void op_GroupKey(const Tile& tile, const Instruction& ins) {
     int64* RESTRICT out = result<int64>(tile, ins.p[0]);
     const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
-    const int64* RESTRICT keys = tile.table->keys + plain(ins.p[2]);
-    const int64 words = tile.table->key_words;
+    const int64* RESTRICT keys = tile.launch->source->keys + plain(ins.p[2]);
+    const int64 words = tile.launch->source->key_words;
     const int rows = tile.rows;
     EACH_ROW(i, rows) out[i] = keys[group[i] * words];
 }
@@ -141,8 +141,8 @@ template <class T, class I>
 DEVICE void op_GroupWord(const Tile& tile, const Instruction& ins) {
     int64* RESTRICT out = result<int64>(tile, ins.p[0]);
     const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
-    const int64* RESTRICT words = tile.table->words + plain(ins.p[2]);
-    const int64 stride = tile.table->stride;
+    const int64* RESTRICT words = tile.launch->source->words + plain(ins.p[2]);
+    const int64 stride = tile.launch->source->stride;
     const int rows = tile.rows;
     EACH_ROW(i, rows) out[i] = words[group[i] * stride];
 }

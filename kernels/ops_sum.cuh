@@ -4,13 +4,14 @@
 // exceeds; lanes are 64-bit integers, so sums of them are exact and free of order.  A value that does not fit sets the
 // sticky flag and the pipeline runs again on the wide path: limbs of 32 bits over the whole exponent range.
 
-#define FIXED_BITS 38
+#define FIXED_BITS 32
 #define FLAG_INEXACT 0
 
-/// Three lanes of x: x = (lane0 + lane1 / 2^38 + lane2 / 2^76) / scale; returns false if that is not exact.
+/// Three lanes of x: x = (lane0 + lane1 / 2^32 + lane2 / 2^64) / scale, each below 2^33, so that 2^30 rows fit; returns
+/// false if that is not exact.
 DEVICE bool fixed_lanes(float64 x, float64 scale, int64& lane0, int64& lane1, int64& lane2) {
     const float64 magic = 6755399441055744.0;  // 1.5 x 2^52: adding it rounds to an integer held in the low bits
-    const float64 step = 274877906944.0;       // 2^38
+    const float64 step = 4294967296.0;         // 2^FIXED_BITS
     const float64 high = x * scale;
     const float64 t0 = high + magic;
     const float64 rest0 = (high - (t0 - magic)) * step;
@@ -20,7 +21,7 @@ DEVICE bool fixed_lanes(float64 x, float64 scale, int64& lane0, int64& lane1, in
     lane0 = int64(float64_bits(t0)) - 0x4338000000000000ll;
     lane1 = int64(float64_bits(t1)) - 0x4338000000000000ll;
     lane2 = int64(float64_bits(t2)) - 0x4338000000000000ll;
-    return (rest1 == t2 - magic) & (high < 549755813888.0) & (high > -549755813888.0);  // |high| < 2^39; NaN is false
+    return (rest1 == t2 - magic) & (high < 8589934592.0) & (high > -8589934592.0);  // |high| < 2^33; NaN is false
 }
 
 /// words p0, p0 + 1, p0 + 2 += lanes of p1 where p2, at scale p3.  Every lane must get here.
@@ -130,22 +131,12 @@ DEVICE void op_FixedToFloat(const Tile& tile, const Instruction& ins) {
     const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
     const float64 scale = *operand<float64>(tile, ins.p[3]);
     const int exponent = 1023 - int((float64_bits(scale) >> 52) & 2047);  // of 1 / scale
-    const GroupTable& table = *tile.table;
+    const GroupTable& table = *tile.launch->source;
     const int rows = tile.rows;
     EACH_ROW(i, rows) {
         const int64* lanes = table.words + group[i] * table.stride + plain(ins.p[2]);
-        // lane0 2^76 + lane1 2^38 + lane2, as limbs of 32 bits: each lane is at most 2^63, so pieces stay small.
-        int64 parts[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-        for (int lane = 0; lane < 3; ++lane) {
-            const int offset = lane == 0 ? 76 : lane == 1 ? 38 : 0;
-            const bool negative = lanes[lane] < 0;
-            const uint128 spread = uint128(negative ? uint64(0) - uint64(lanes[lane]) : uint64(lanes[lane])) << (offset & 31);
-            for (int k = 0; k < 4; ++k) {
-                const int64 piece = int64(uint64(spread >> (32 * k)) & 0xFFFFFFFFull);
-                parts[(offset >> 5) + k] += negative ? -piece : piece;
-            }
-        }
-        out[i] = round_limbs(parts, 8, exponent - 76);
+        const int64 parts[3] = {lanes[2], lanes[1], lanes[0]};
+        out[i] = round_limbs(parts, 3, exponent - 2 * FIXED_BITS);
     }
 }
 
@@ -153,6 +144,28 @@ DEVICE void op_FixedToFloat(const Tile& tile, const Instruction& ins) {
 #define WIDE_LIMBS 134
 #define WIDE_WORDS (WIDE_LIMBS + 3)
 #define WIDE_EXPONENT (-2176)
+
+/// limbs += x * y exactly, for finite x and y; SHARED says that other lanes add to the same limbs.
+template <bool SHARED>
+DEVICE void add_product(int64* limbs, float64 x, float64 y) {
+    const uint64 xb = float64_bits(x), yb = float64_bits(y);
+    const int xe = int((xb >> 52) & 2047), ye = int((yb >> 52) & 2047);
+    const uint64 xm = (xb & 0xFFFFFFFFFFFFFull) | (xe ? 0x10000000000000ull : 0);
+    const uint64 ym = (yb & 0xFFFFFFFFFFFFFull) | (ye ? 0x10000000000000ull : 0);
+    const uint128 product = uint128(xm) * ym;  // 106 bits, weighing 2^((xe or 1) + (ye or 1) - 2150)
+    if (product == 0) return;
+    const bool negative = ((xb ^ yb) >> 63) != 0;
+    const int position = (xe ? xe : 1) + (ye ? ye : 1) - 2150 - WIDE_EXPONENT;
+    const int limb = position >> 5, shift = position & 31;
+    const uint128 low = product << shift;
+    const uint64 high = shift ? uint64(product >> (128 - shift)) : 0;
+    for (int k = 0; k < 5; ++k) {
+        const int64 piece = k < 4 ? int64(uint64(low >> (32 * k)) & 0xFFFFFFFFull) : int64(high);
+        if (piece == 0) continue;
+        if (SHARED) accumulate_add(limbs + limb + k, negative ? -piece : piece);
+        else limbs[limb + k] += negative ? -piece : piece;
+    }
+}
 
 /// group p0: words p1.. += p2 x p3 exactly, where p4.  Lanes meet only in the accumulators.
 template <class I, class T>
@@ -174,20 +187,7 @@ DEVICE void op_GroupAddWide(const Tile& tile, const Instruction& ins) {
             accumulate_add(words + (product != product ? 2 : product > 0 ? 0 : 1), 1);
             continue;
         }
-        const uint64 xm = (xb & 0xFFFFFFFFFFFFFull) | (xe ? 0x10000000000000ull : 0);
-        const uint64 ym = (yb & 0xFFFFFFFFFFFFFull) | (ye ? 0x10000000000000ull : 0);
-        const uint128 product = uint128(xm) * ym;  // 106 bits, weighing 2^((xe or 1) + (ye or 1) - 2150)
-        if (product == 0) continue;
-        const bool negative = ((xb ^ yb) >> 63) != 0;
-        const int position = (xe ? xe : 1) + (ye ? ye : 1) - 2150 - WIDE_EXPONENT;
-        const int limb = position >> 5, shift = position & 31;
-        const uint128 low = product << shift;
-        const uint32 high = shift ? uint32(uint64(product >> (128 - shift))) : 0;
-        for (int k = 0; k < 4; ++k) {
-            const int64 piece = int64(uint64(low >> (32 * k)) & 0xFFFFFFFFull);
-            if (piece) accumulate_add(words + 3 + limb + k, negative ? -piece : piece);
-        }
-        if (high) accumulate_add(words + 3 + limb + 4, negative ? -int64(high) : int64(high));
+        add_product<true>(words + 3, x, y);
     }
 }
 
@@ -205,7 +205,70 @@ template <class T, class I>
 DEVICE void op_WideToFloat(const Tile& tile, const Instruction& ins) {
     float64* RESTRICT out = result<float64>(tile, ins.p[0]);
     const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
-    const GroupTable& table = *tile.table;
+    const GroupTable& table = *tile.launch->source;
     const int rows = tile.rows;
     EACH_ROW(i, rows) out[i] = wide_value(table.words + group[i] * table.stride + plain(ins.p[2]));
+}
+
+#define WIDE_TERMS 4
+
+/// An exact sum as a sum of doubles, each the rest rounded: WIDE_TERMS x 53 bits.
+DEVICE void wide_expand(const int64* words, float64* terms) {
+    int64 rest[WIDE_LIMBS];
+    for (int k = 0; k < WIDE_LIMBS; ++k) rest[k] = words[3 + k];
+    for (int t = 0; t < WIDE_TERMS; ++t) {
+        terms[t] = round_limbs(rest, WIDE_LIMBS, WIDE_EXPONENT);
+        add_product<false>(rest, -terms[t], 1.0);
+    }
+}
+
+/// n * sum(x y) - sum(x) * sum(y), rounded once; NaN where a sum is not finite.
+NOINLINE float64 wide_covariance(const int64* x, const int64* y, const int64* xy, float64 n) {
+    for (int k = 0; k < 3; ++k) if (x[k] | y[k] | xy[k]) return float64_from_bits(0x7FF8000000000000ull);
+    float64 a[WIDE_TERMS], b[WIDE_TERMS], c[WIDE_TERMS];
+    wide_expand(x, a);
+    wide_expand(y, b);
+    wide_expand(xy, c);
+    int64 total[WIDE_LIMBS + 2];
+    for (int k = 0; k < WIDE_LIMBS + 2; ++k) total[k] = 0;
+    for (int i = 0; i < WIDE_TERMS; ++i) {
+        add_product<false>(total, n, c[i]);
+        for (int j = 0; j < WIDE_TERMS; ++j) add_product<false>(total, -a[i], b[j]);
+    }
+    return round_limbs(total, WIDE_LIMBS, WIDE_EXPONENT);
+}
+
+/// r[p0] = variance of the groups in r[p1] with count in word p2 and sums in words p3..; divisor n - p4.  No lane waits.
+template <class T, class I>
+DEVICE void op_WideVariance(const Tile& tile, const Instruction& ins) {
+    float64* RESTRICT out = result<float64>(tile, ins.p[0]);
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
+    const GroupTable& table = *tile.launch->source;
+    const int64 less = plain(ins.p[4]);
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) {
+        const int64* words = table.words + group[i] * table.stride;
+        const int64 count = words[plain(ins.p[2])];
+        const int64* sums = words + plain(ins.p[3]);
+        if (count <= less) { out[i] = 0.0; continue; }
+        const float64 n = float64(count);
+        out[i] = wide_covariance(sums, sums, sums + WIDE_WORDS, n) / n / (n - float64(less));
+    }
+}
+
+/// r[p0] = correlation of the groups in r[p1] with count in word p2 and sums in words p3...  No lane waits.
+template <class T, class I>
+DEVICE void op_WideCorrelation(const Tile& tile, const Instruction& ins) {
+    float64* RESTRICT out = result<float64>(tile, ins.p[0]);
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
+    const GroupTable& table = *tile.launch->source;
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) {
+        const int64* words = table.words + group[i] * table.stride;
+        const float64 n = float64(words[plain(ins.p[2])]);
+        const int64* x = words + plain(ins.p[3]);
+        const int64 *xx = x + WIDE_WORDS, *y = xx + WIDE_WORDS, *yy = y + WIDE_WORDS, *xy = yy + WIDE_WORDS;
+        const float64 spread = exact_sqrt(wide_covariance(x, x, xx, n)) * exact_sqrt(wide_covariance(y, y, yy, n));
+        out[i] = wide_covariance(x, y, xy, n) / spread;
+    }
 }

@@ -46,6 +46,12 @@ template <class T> DEVICE T round_half_away(T x, T divisor) {
     return twice >= divisor - twice ? T(quotient + (x < 0 ? -1 : 1)) : quotient;
 }
 
+DEVICE int64 floor_quotient(int64 x, int64 divisor) { const int64 q = x / divisor; return q - (x % divisor < 0); }
+DEVICE float64 round_away(float64 x) {
+    const float64 truncated = exact_trunc(x);
+    return exact_abs(x - truncated) >= 0.5 ? truncated + (x < 0 ? -1.0 : 1.0) : truncated;
+}
+
 template <class In, class Out> DEVICE Out convert(In x, TypeTag<Out>) { return Out(x); }
 
 /// int128 to double, rounded once to nearest even: the same code on every target.

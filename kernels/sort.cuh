@@ -6,14 +6,14 @@
 #define RADIX (1 << RADIX_BITS)
 
 struct SortLaunch {
-    const int64* word;      // order words by row number
+    const int64* word;      // order words by row number, `stride` apart
     const uint64* keys_in;  // in current order, less the word's minimum
     uint64* keys_out;
     const uint32* rows_in;
     uint32* rows_out;
     uint32* counts;  // RADIX x workers
     int64* range;    // minimum and maximum
-    int64 rows, shift, minimum;
+    int64 rows, shift, minimum, stride;
 };
 
 DEVICE void worker_share(int64 rows, int64 worker, int64 workers, int64& begin, int64& end) {
@@ -28,7 +28,7 @@ DEVICE void gpudb_sort_range_block(const SortLaunch& sort, int64 block, int64 bl
     worker_share(sort.rows, block * LANES + LANE, blocks * LANES, begin, end);
     int64 least = 0x7FFFFFFFFFFFFFFFll, greatest = -least - 1;
     for (int64 i = begin; i < end; ++i) {
-        const int64 v = sort.word[i];
+        const int64 v = sort.word[i * sort.stride];
         least = v < least ? v : least;
         greatest = v > greatest ? v : greatest;
     }
@@ -46,7 +46,7 @@ ENTRY(gpudb_sort_start, SortLaunch)
 /// Keys of the rows in their current order.
 DEVICE void gpudb_sort_load_block(const SortLaunch& sort, int64 block, int64 blocks) {
     for (int64 i = block * LANES + LANE; i < sort.rows; i += blocks * LANES) {
-        sort.keys_out[i] = uint64(sort.word[sort.rows_in[i]]) - uint64(sort.minimum);
+        sort.keys_out[i] = uint64(sort.word[sort.rows_in[i] * sort.stride]) - uint64(sort.minimum);
     }
 }
 ENTRY(gpudb_sort_load, SortLaunch)

@@ -101,16 +101,14 @@ DEVICE void gpudb_fill_block(const FillLaunch& fill, int64 block, int64 blocks) 
 }
 ENTRY(gpudb_fill, FillLaunch)
 
-/// Numbers of the groups that occur (word 0 below the sentinel), and their first rows: what orders the groups.
-struct PresentLaunch { const int64* words; uint32* group; int64* first_row; int64* count; int64 groups, stride; };
+/// Numbers of the groups that occur: those whose word 0, the first row, was set.
+struct PresentLaunch { const int64* words; uint32* group; int64* count; int64 groups, stride; };
 DEVICE void gpudb_present_block(const PresentLaunch& present, int64 block, int64 blocks) {
     if (block != 0 || LANE != 0) return;
     int64 count = 0;
     for (int64 g = 0; g < present.groups; ++g) {
-        const int64 first = present.words[g * present.stride];
         present.group[count] = uint32(g);
-        present.first_row[count] = first;
-        count += first != 0x7FFFFFFFFFFFFFFFll;
+        count += present.words[g * present.stride] != 0x7FFFFFFFFFFFFFFFll;
     }
     *present.count = count;
 }

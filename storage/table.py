@@ -124,6 +124,20 @@ class TableVersion:
             arrays.append(pa.chunked_array(pieces, type=kind.arrow))
         return pa.Table.from_arrays(arrays, schema=schema)
 
+    def with_columns(self, columns: Columns, positions: Sequence[int]) -> TableVersion:
+        """This version's columns at `positions` among `columns`; the others hold NULL only."""
+        groups = []
+        for group in self.row_groups:
+            nothing = Chunk(group.rows, None, 0, 1, None, None, None, group.rows)
+            chunks = [nothing] * len(columns)
+            for place, chunk in zip(positions, group.chunks, strict=True):
+                chunks[place] = chunk
+            groups.append(replace(group, chunks=tuple(chunks)))
+        dictionaries: list[Dictionary | None] = [Dictionary.empty() if k.is_text else None for _, k in columns]
+        for place, dictionary in zip(positions, self.dictionaries, strict=True):
+            dictionaries[place] = dictionary
+        return TableVersion(self.name, columns, tuple(groups), tuple(dictionaries))
+
     def renamed(self, name: str) -> TableVersion:
         """The same rows under another name."""
         return self if name == self.name else replace(self, name=name)

@@ -148,7 +148,33 @@ def BitXor(left: Array, right: Array) -> Array:
     return left ^ right
 
 
-@opcode("{out} = {x} rounded to {divisor}", same((R.I64, R.I128), 2), cpp="round_half_away(x, divisor)", forms=("vs",))
+@opcode("{out} = {x} >> {count}", same((R.I64,), 2), cpp="x >> count", forms=("vs",))
+def ShiftRight(x: Array, count: Array) -> Array:
+    """Arithmetic shift: the floor of x / 2**count."""
+    return x >> count
+
+
+@opcode("{out} = floor({x} / {divisor})", same((R.I64,), 2), cpp="floor_quotient(x, divisor)", forms=("vs",))
+def FloorDivide(x: Array, divisor: Array) -> Array:
+    """Quotient by a positive constant, rounded down: the day of a timestamp."""
+    return x // divisor
+
+
+@opcode("{out} = round({x}) half to even", same((R.F64,), 1), cpp="exact_rint(x)")
+def RoundEven(x: Array) -> Array:
+    """Nearest whole number, ties to even."""
+    return np.rint(x)
+
+
+@opcode("{out} = round({x}) half away from zero", same((R.F64,), 1), cpp="round_away(x)")
+def RoundAway(x: Array) -> Array:
+    """Nearest whole number, ties away from zero."""
+    truncated = np.trunc(x)
+    with np.errstate(all="ignore"):
+        return np.where(np.abs(x - truncated) >= 0.5, truncated + np.copysign(1.0, x), truncated)
+
+
+@opcode("{out} = {x} / {divisor} rounded", same((R.I64, R.I128), 2), cpp="round_half_away(x, divisor)", forms=("vs",))
 def DivideRounded(x: Array, divisor: Array) -> Array:
     """Quotient by a positive constant, rounded half away from zero: how a DECIMAL loses digits."""
     values = [_round_half_away(int(v), int(divisor)) for v in np.asarray(x).tolist()]
@@ -172,3 +198,9 @@ def MultiplyAdd(accumulated: Array, code: Array, stride: Array) -> Array:
     """Mixed-radix step: packs several keys into one index or key word."""
     with np.errstate(all="ignore"):
         return accumulated + code.astype(accumulated.dtype) * stride
+
+
+@opcode("{out} = sqrt({x})", same((R.F64,), 1), cpp="exact_sqrt(x)")
+def SquareRoot(x: Array) -> Array:
+    """IEEE square root."""
+    return _wrapping(np.sqrt, x)

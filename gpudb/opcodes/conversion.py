@@ -50,6 +50,18 @@ def Decode(stored: Array, base: Array, scale: Array) -> Array:
         return base + scale * stored.astype(np.asarray(base).dtype)
 
 
+@opcode("{out} = high word of {x}", [(R.I64, R.I128)], cpp="int64(x >> 64)")
+def HighWord(x: Array) -> Array:
+    """The upper 64 bits, signed: the first of two order words."""
+    return np.array([int(v) >> 64 for v in x], np.int64)
+
+
+@opcode("{out} = low word of {x}", [(R.I64, R.I128)], cpp="int64(uint64(x) ^ 0x8000000000000000ull)")
+def LowWord(x: Array) -> Array:
+    """The lower 64 bits with their top bit flipped: the second of two order words."""
+    return np.array([((int(v) & ((1 << 64) - 1)) - (1 << 63)) for v in x], np.int64)
+
+
 @opcode("{out} = {value}", [(t, t) for t in ALL], cpp="value", forms=("v", "s"))
 def Copy(value: Array) -> Array:
     """A register, column or constant into a register."""

@@ -127,3 +127,14 @@ def WideToFloat(out: Operand, rows: Operand, word: Operand) -> None:
 @block_opcode("{out} = float of lanes {word}.. of group {rows}", [(R.F64, R.U32)])
 def FixedToFloat(out: Operand, rows: Operand, word: Operand, scale: Operand) -> None:
     """Round a sum held in three fixed-point lanes once, to nearest even."""
+
+
+
+@block_opcode("{out} = variance of group {rows}", [(R.F64, R.U32)])
+def WideVariance(out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
+    """(sum of squares - sum**2 / n) / (n - less) from exact sums of x and x * x, rounded once before the division."""
+
+
+@block_opcode("{out} = correlation of group {rows}", [(R.F64, R.U32)])
+def WideCorrelation(out: Operand, rows: Operand, count: Operand, sums: Operand) -> None:
+    """Pearson's coefficient from exact sums of x, x * x, y, y * y and x * y."""

@@ -151,6 +151,13 @@ class PipelineBuilder:
             self._made[key] = result
         return self._made[key]
 
+    def copy_into(self, target: Operand, operand: Operand) -> None:
+        """Copy a value into a given register (one of several consecutive ones)."""
+        assert operand.type is not None
+        form = "s" if operand.kind == SLOT else "v"
+        variant = Variant(instruction_set().opcodes["Copy"], (operand.type, operand.type), form)
+        self.instructions.append(Instruction(variant, (target, operand)))
+
     def both(self, left: Operand | None, right: Operand | None) -> Operand | None:
         """AND of two masks, None standing for all ones."""
         if left is None or right is None or left == right:
@@ -169,6 +176,7 @@ class PipelineBuilder:
             arena=arena,
             sink=sink,
             messages=tuple(self.messages),
+            row_bound=self.row_bound,
             table_step=self.table_step,
         )
 

@@ -70,6 +70,7 @@ class ExpressionEmitter(TextEmitter):
         self.builder = builder
         self.inputs = inputs
         self.alive = alive
+        self.zones: list[tuple[int, int]] = []  # RangeSlots (low, high) that every row of the last filter passes
         self._values: dict[Expression, Value] = {}
         self._fails = 0
 
@@ -223,9 +224,13 @@ class ExpressionEmitter(TextEmitter):
             total = self.builder.make(name, R.MASK, total, mask)
         return total
 
-    def _all_true(self, terms: tuple[Expression, ...]) -> Operand:
+    def filter(self, terms: tuple[Expression, ...]) -> Operand:
+        """Mask of rows that pass all terms; notes the zone tests that follow from them."""
+        return self._all_true(terms, self.zones)
+
+    def _all_true(self, terms: tuple[Expression, ...], zones: list[tuple[int, int]] | None = None) -> Operand:
         """AND of conditions: ranges of one stored column become one test; terms that can fail run last, guarded."""
-        merged, rest = self._merged_ranges(terms)
+        merged, rest = self._merged_ranges(terms, zones)
         safe = [t for t in rest if not can_fail(t)]
         risky = [t for t in rest if can_fail(t)]
         masks = merged + [self.true(t) for t in safe]
@@ -238,18 +243,20 @@ class ExpressionEmitter(TextEmitter):
             self.alive = outer
         return self._fold("And", masks)
 
-    def _merged_ranges(self, terms: tuple[Expression, ...]) -> tuple[list[Operand], list[Expression]]:
+    def _merged_ranges(
+        self, terms: tuple[Expression, ...], zones: list[tuple[int, int]] | None
+    ) -> tuple[list[Operand], list[Expression]]:
         ends: dict[Column, list[tuple[str, Literal]]] = {}
         rest: list[Expression] = []
         for term in terms:
             found = None
-            if isinstance(term, Comparison) and term.operator in ("<", "<=", ">", ">="):
+            if isinstance(term, Comparison) and term.operator in ("<", "<=", ">", ">=", "="):
                 left, right, operator = term.left, term.right, term.operator
                 if isinstance(left, Literal):
                     left, right, operator = right, left, MIRRORED[operator]
                 if isinstance(left, Column) and isinstance(right, Literal) and right.value is not None:
                     value = self.value(left)
-                    if value.stored is not None and value.sql.is_exact:
+                    if value.stored is not None and value.sql.is_exact and value.operand.kind != SLOT:
                         found = (left, (operator, right))
             if found:
                 ends.setdefault(found[0], []).append(found[1])
@@ -259,14 +266,21 @@ class ExpressionEmitter(TextEmitter):
         for column, bounds in ends.items():
             lows = [b for b in bounds if b[0][0] == ">"]
             highs = [b for b in bounds if b[0][0] == "<"]
+            for _, literal in (b for b in bounds if b[0] == "="):
+                masks.append(self._stored_range(self.value(column), (">=", literal), ("<=", literal), True, zones))
             for k in range(max(len(lows), len(highs))):
                 low = lows[k] if k < len(lows) else None
                 high = highs[k] if k < len(highs) else None
-                masks.append(self._stored_range(self.value(column), low, high, True))
+                masks.append(self._stored_range(self.value(column), low, high, True, zones))
         return masks, rest
 
     def _stored_range(
-        self, value: Value, low: tuple[str, Literal] | None, high: tuple[str, Literal] | None, inside: bool
+        self,
+        value: Value,
+        low: tuple[str, Literal] | None,
+        high: tuple[str, Literal] | None,
+        inside: bool,
+        zones: list[tuple[int, int]] | None = None,
     ) -> Operand:
         """Range test of a stored column against constants: the constants are shifted into the stored range instead."""
         assert value.stored is not None
@@ -286,6 +300,8 @@ class ExpressionEmitter(TextEmitter):
                     )
                 )
             )
+        if zones is not None:
+            zones.append((slots[0].number, slots[1].number))
         mask = self.builder.make("InRange" if inside else "NotInRange", R.MASK, value.operand, *slots)
         return mask if value.valid is None else self.builder.make("And", R.MASK, mask, value.valid)
 
@@ -294,7 +310,7 @@ class ExpressionEmitter(TextEmitter):
             left, right, operator = right, left, MIRRORED[operator]
         a = self.value(left)
         if isinstance(right, Literal) and right.value is not None:
-            if a.stored is not None and a.sql.is_exact and not a.sql.is_text:
+            if a.stored is not None and a.sql.is_exact and a.operand.kind != SLOT:
                 low = (">=" if operator in ("=", "<>") else operator, right)
                 if operator in ("=", "<>"):
                     return self._stored_range(a, (">=", right), ("<=", right), operator == "=")
@@ -385,7 +401,7 @@ class ExpressionEmitter(TextEmitter):
 
     # ------------------------------------------------------------------------------------------- failing
 
-    def fail_where(self, bad: Operand, valid: Operand | None, kind: str, message: str, expression: Any) -> None:
+    def fail_where(self, bad: Operand, valid: Operand | None, kind: str, message: Any, expression: Any) -> None:
         """Make the statement fail at the first row where `bad`, among rows that count."""
         self._fails += 1
         self.builder.messages.append((kind, message, getattr(expression, "span", None)))

@@ -48,6 +48,7 @@ class TextEmitter:
         def converted(self, operand: Operand, kind: R) -> Operand: ...
         def in_register(self, value: Value, kind: R) -> Operand: ...
         def literal(self, literal: Literal) -> Value: ...
+        def fail_where(self, bad: Operand, valid: Operand | None, kind: str, message: Any, expression: Any) -> None: ...
 
     @staticmethod
     def literal_dictionary(literal: Literal) -> DictionaryReference:
@@ -165,7 +166,10 @@ class TextEmitter:
         kind = R.U32 if sql.is_text else sql.register
         element = R.I64 if kind is R.I128 else R.F64 if kind is R.F32 else kind
         operand = make("Lookup", element, index, slot(TextTable(function, element)))
-        present = make("Lookup", R.MASK, index, slot(TextTable(function, R.MASK, validity=True)))
+        present = make("Lookup", R.MASK, index, slot(TextTable(function, R.MASK, "validity")))
+        if not try_:
+            failed = make("Lookup", R.MASK, index, slot(TextTable(function, R.MASK, "failed")))
+            self.fail_where(failed, valid, "ConversionError", function, expression)
         valid = self.builder.both(valid, present)
         if kind is R.F32:
             operand = self.converted(operand, R.F32)

@@ -1,0 +1,66 @@
+"""The device `cpu`: the kernels compiled by the host compiler, run by a thread pool inside the library.
+
+Memory is host memory, so columns and lookup tables are read where they lie.  The GIL is released during every launch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+import numpy as np
+
+from gpudb.devices.kernels import KernelDevice
+
+
+
+class CpuDevice(KernelDevice):
+    """All cores of this machine.  Raises DeviceError where no library can be had."""
+
+    name = "cpu"
+    private = True
+
+    def __init__(self, threads: int | None = None, tile_rows: int | None = None) -> None:
+        from gpudb.kernels import host_source
+        from gpudb.kernels.host_build import host_library
+
+        self.threads = threads or len(os.sched_getaffinity(0))
+        self.tile_rows = tile_rows or KernelDevice.tile_rows
+        self._library = ctypes.CDLL(str(host_library(host_source())))
+        self._functions: dict[str, Any] = {}
+
+    def empty(self, size: int) -> np.ndarray:
+        raw = np.empty(size + 128, np.uint8)
+        start = -raw.__array_interface__["data"][0] % 64
+        return raw[start : start + size + 64]
+
+    def zeros(self, size: int) -> np.ndarray:
+        raw = np.zeros(size + 128, np.uint8)
+        start = -raw.__array_interface__["data"][0] % 64
+        return raw[start : start + size + 64]
+
+    def from_host(self, array: np.ndarray) -> np.ndarray:
+        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+    def to_host(self, handle: np.ndarray, dtype: Any, count: int) -> np.ndarray:
+        dtype = np.dtype(dtype)
+        return handle.view(np.uint8)[: count * dtype.itemsize].view(dtype)
+
+    def address(self, handle: Any) -> int:
+        return 0 if handle is None else int(handle.__array_interface__["data"][0])
+
+    def copy(self, target: np.ndarray, source: np.ndarray, size: int) -> None:
+        target[:size] = source.view(np.uint8)[:size]
+
+    def blocks(self, tiles: int) -> int:
+        return max(1, min(self.threads, -(-tiles // 8)))
+
+    def launch(self, kernel: str, arguments: ctypes.Structure, blocks: int) -> None:
+        function = self._functions.get(kernel)
+        if function is None:
+            function = getattr(self._library, kernel)
+            function.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+            function.restype = None
+            self._functions[kernel] = function
+        function(ctypes.addressof(arguments), blocks)

@@ -1,0 +1,511 @@
+"""Devices that run kernels: everything a CPU and a GPU share.
+
+A subclass supplies memory (`empty`, `from_host`, `to_host`, `address`) and `launch`; here is what a program's steps mean in
+launches: pipelines over row groups, group tables that grow and merge, radix sorts, and export to Arrow buffers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gpudb.devices import launch as structs
+from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, Work
+from gpudb.errors import InternalError
+from gpudb.program import EmitSink, GroupSink, Pipeline
+from gpudb.types import RegisterType, SqlType
+
+R = RegisterType
+FIRST_HASH_CAPACITY = 4096
+GROWTH = 8
+COPIES_BYTES = 1 << 17  # group tables up to this size are kept four times, so that runs of one group do not wait
+NO_ERROR = (1 << 63) - 1
+
+
+@dataclass
+class GroupState:
+    """A group table on a device: the arrays behind it, kept alive, and the struct that kernels read."""
+
+    sink: GroupSink
+    table: Any
+    arrays: dict[str, Any]
+    kinds: Any
+
+    @property
+    def capacity(self) -> int:
+        """Groups it has room for, the trash group not counted."""
+        return int(self.table.capacity)
+
+
+class KernelDevice:
+    """Base of devices that launch kernels.
+
+    name          as in SET device
+    tile_rows     rows of a tile; a multiple of 64
+    private       True where every block has group tables of its own, merged afterwards
+    """
+
+    name = ""
+    tile_rows = 1024
+    private = True
+    scratch_bytes = 64
+
+    # ------------------------------------------------------------------------------- what subclasses supply
+
+    def empty(self, size: int) -> Any:
+        """Uninitialised device memory of `size` bytes, aligned to 64, readable 64 bytes past its end."""
+        raise NotImplementedError
+
+    def from_host(self, array: np.ndarray) -> Any:
+        """Device memory that holds the array; the array itself where the device reads host memory."""
+        raise NotImplementedError
+
+    def to_host(self, handle: Any, dtype: Any, count: int) -> np.ndarray:
+        """(count,) of dtype on the host."""
+        raise NotImplementedError
+
+    def address(self, handle: Any) -> int:
+        """Address of device memory; 0 for None."""
+        raise NotImplementedError
+
+    def launch(self, kernel: str, arguments: ctypes.Structure, blocks: int) -> None:
+        """Run `blocks` blocks of a kernel and wait."""
+        raise NotImplementedError
+
+    def blocks(self, tiles: int) -> int:
+        """How many blocks serve so many tiles."""
+        raise NotImplementedError
+
+    def zeros(self, size: int) -> Any:
+        """Device memory of zero bytes."""
+        return self.from_host(np.zeros(size, np.uint8))
+
+    def view(self, handle: Any, offset: int) -> Any:
+        """The memory from a byte offset on."""
+        return handle[offset:]
+
+    # ------------------------------------------------------------------------------- pipelines
+
+    def run_pipeline(self, work: Work) -> Emitted | GroupState:
+        """Run a pipeline over its parts.
+
+        Raises PipelineFailure where a Fail instruction fired, InexactSum, QueryCancelled, MemoryLimitError.
+        """
+        pipeline, run = work.pipeline, work.run
+        tile_rows = self.tile_rows
+        parts = [part for part in work.parts if part.rows > 0]
+        tiles_of = [-(-part.rows // tile_rows) for part in parts]
+        tiles = sum(tiles_of)
+        run.tiles_run += tiles
+        blocks = self.blocks(tiles)
+        keep: list[Any] = []  # device memory that must live until the launch is over
+
+        def pinned(array: np.ndarray) -> int:
+            handle = self.from_host(array)
+            keep.append(handle)
+            return self.address(handle)
+
+        groups = np.zeros(max(1, len(parts)), structs.ROW_GROUP)
+        first_tile = 0
+        for line, part in enumerate(parts):
+            groups[line] = (part.rows, part.first_row, first_tile, line)
+            first_tile += tiles_of[line]
+        columns, slots = self._tables_of_parts(pipeline, parts, keep)
+        arena = (pipeline.arena * tile_rows + 63 & ~63) + self.scratch_bytes
+        arguments = structs.Launch(
+            instructions=pinned(pipeline.encoded(tile_rows)),
+            groups=pinned(groups),
+            columns=pinned(columns),
+            slots=pinned(slots),
+            num_instructions=len(pipeline.instructions),
+            num_groups=len(parts),
+            num_tiles=tiles,
+            num_columns=len(pipeline.columns),
+            num_slots=len(pipeline.slots),
+            tile_rows=tile_rows,
+            arena_bytes=arena,
+        )
+        arena_memory = self.arena(blocks * arena)
+        error = self.from_host(np.array([NO_ERROR], np.int64))
+        flags = self.from_host(np.zeros(8, np.int64))
+        arguments.arena = self.address(arena_memory)
+        arguments.error = self.address(error)
+        arguments.flags = self.address(flags)
+        arguments.cancel = self.cancel_word(run)
+        if work.source_table is not None:
+            source = np.frombuffer(bytes(work.source_table.table), np.uint8)
+            arguments.source = pinned(source)
+        try:
+            if isinstance(pipeline.sink, EmitSink):
+                return self._run_emit(work, pipeline.sink, arguments, parts, tiles, blocks)
+            return self._run_groups(work, pipeline.sink, arguments, tiles, blocks)
+        finally:
+            run.check()
+            failed = int(self.to_host(error, np.int64, 1)[0])
+            if failed != NO_ERROR:
+                instruction = pipeline.instructions[failed & 0xFFFF]
+                raise PipelineFailure(failed >> 16, instruction.operands[2].number)
+            if self.to_host(flags, np.int64, 1)[0]:
+                raise InexactSum
+
+    def arena(self, size: int) -> Any:
+        """Memory for the blocks' registers, where they do not live on the chip."""
+        return self.empty(size)
+
+    def cancel_word(self, run: Run) -> int:
+        """Address of the cancel word as kernels see it."""
+        return self.address(run.cancel)
+
+    def _tables_of_parts(self, pipeline: Pipeline, parts: list[Part], keep: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Pointers of columns (parts, columns) uint64 and slots (parts, slots, 2) uint64."""
+        columns = np.zeros((max(1, len(parts)), max(1, len(pipeline.columns))), np.uint64)
+        slots = np.zeros((max(1, len(parts)), max(1, len(pipeline.slots)), 2), np.uint64)
+        for line, part in enumerate(parts):
+            for index, array in enumerate(part.columns):
+                if array is not None:
+                    handle = self.resident(array)
+                    keep.append(handle)
+                    columns[line, index] = self.address(handle)
+            for index, value in enumerate(part.slots):
+                if isinstance(value, np.ndarray):
+                    handle = self.resident(value)
+                    keep.append(handle)
+                    slots[line, index, 0] = self.address(handle)
+                else:
+                    slots[line, index] = structs.pack_slot(value, pipeline.slots[index].type)
+        return columns, slots
+
+    def resident(self, array: Any) -> Any:
+        """The array in device memory, from the device's own cache where it has one."""
+        return array
+
+    def _go(self, arguments: Any, blocks: int) -> None:
+        counter = self.zeros(8)
+        arguments.next_tile = self.address(counter)
+        self.launch("gpudb_pipeline", arguments, blocks)
+
+    def _run_emit(
+        self, work: Work, sink: EmitSink, arguments: Any, parts: list[Part], tiles: int, blocks: int
+    ) -> Emitted:
+        run, tile_rows = work.run, self.tile_rows
+        total = sum(part.rows for part in parts)
+        staged = tiles * tile_rows
+        widths = [kind.width for kind in sink.columns]
+        run.ledger.take(staged * sum(widths))
+        outputs = [self.empty(staged * width) for width in widths]
+        pointers = np.array([self.address(o) for o in outputs] or [0], np.uint64)
+        keep = self.from_host(pointers)
+        arguments.outputs = self.address(keep)
+        counts = self.zeros(max(1, tiles) * 4)
+        arguments.tile_counts = self.address(counts)
+        if tiles:
+            self._go(arguments, blocks)
+        run.check()
+        gaps = any(part.rows % tile_rows for part in parts[:-1])
+        if not sink.filtered and not gaps:
+            return Emitted(total, outputs, sink.columns)
+        offsets = self.empty((tiles + 1) * 8)
+        self.launch(
+            "gpudb_offsets",
+            structs.OffsetsLaunch(
+                tile_counts=self.address(counts), tile_offsets=self.address(offsets), num_tiles=tiles
+            ),
+            1,
+        )
+        rows = int(self.to_host(self.view(offsets, tiles * 8), np.int64, 1)[0])
+        if rows == total and not gaps:
+            return Emitted(rows, outputs, sink.columns)
+        compacted = []
+        for handle, width in zip(outputs, widths, strict=True):
+            run.ledger.take(rows * width)
+            target = self.empty(rows * width)
+            self.launch(
+                "gpudb_compact",
+                structs.CompactLaunch(
+                    source=self.address(handle),
+                    target=self.address(target),
+                    tile_counts=self.address(counts),
+                    tile_offsets=self.address(offsets),
+                    num_tiles=tiles,
+                    tile_rows=tile_rows,
+                    width=width,
+                ),
+                self.blocks(-(-rows // (16 * tile_rows))),
+            )
+            compacted.append(target)
+        run.ledger.give_back(staged * sum(widths))
+        return Emitted(rows, compacted, sink.columns)
+
+    # ------------------------------------------------------------------------------- group tables
+
+    def _new_table(self, sink: GroupSink, capacity: int, copies: int, run: Run) -> GroupState:
+        stride = len(sink.words)
+        groups = capacity + 1
+        heads = 0
+        if sink.kind == "hash":
+            heads = 1 << (2 * capacity - 1).bit_length()
+        size = copies * groups * stride * 8 + groups * sink.key_words * 8 + heads * 8
+        run.ledger.take(size)
+        arrays: dict[str, Any] = {"words": self.empty(copies * groups * stride * 8), "used": self.zeros(16)}
+        initial = self.from_host(np.array([w[1] for w in sink.words], np.int64))
+        self.launch(
+            "gpudb_fill",
+            structs.FillLaunch(
+                words=self.address(arrays["words"]),
+                initial=self.address(initial),
+                groups=copies * groups,
+                stride=stride,
+            ),
+            self.blocks(copies * groups * stride // 65536),
+        )
+        if sink.kind == "hash":
+            arrays["keys"] = self.empty(groups * sink.key_words * 8)
+            arrays["heads"] = self.zeros(heads * 8)
+        table = structs.GroupTable(
+            words=self.address(arrays["words"]),
+            keys=self.address(arrays.get("keys")),
+            heads=self.address(arrays.get("heads")),
+            used=self.address(arrays["used"]),
+            stride=stride,
+            capacity=capacity,
+            copies=copies,
+            key_words=sink.key_words,
+            head_mask=max(0, heads - 1),
+        )
+        kinds = self.from_host(np.array([structs.WORD_KINDS[w[0]] for w in sink.words], np.uint8))
+        return GroupState(sink, table, arrays, kinds)
+
+    def _grown(self, state: GroupState, run: Run) -> GroupState:
+        """A table with GROWTH times the room and the same entries."""
+        sink, old = state.sink, state.table
+        if old.capacity * GROWTH >= 1 << 32:
+            raise InternalError("a group table cannot hold more than 2**32 groups")
+        new = self._new_table(sink, int(old.capacity) * GROWTH, 1, run)
+        entries = min(int(self.to_host(state.arrays["used"], np.int64, 1)[0]), int(old.capacity))
+        self.copy(new.arrays["words"], state.arrays["words"], entries * len(sink.words) * 8)
+        self.copy(new.arrays["keys"], state.arrays["keys"], entries * sink.key_words * 8)
+        self.copy(new.arrays["used"], self.from_host(np.array([entries, 0], np.int64)), 16)
+        self.launch("gpudb_rehash", new.table, 1)
+        run.ledger.give_back((int(old.capacity) + 1) * (len(sink.words) + sink.key_words) * 8)
+        return new
+
+    def copy(self, target: Any, source: Any, size: int) -> None:
+        """Copy bytes between device memories."""
+        raise NotImplementedError
+
+    def _run_groups(self, work: Work, sink: GroupSink, arguments: Any, tiles: int, blocks: int) -> GroupState:
+        run = work.run
+        capacity = sink.capacity if sink.kind != "hash" else FIRST_HASH_CAPACITY
+        bytes_of_one = (capacity + 1) * len(sink.words) * 8
+        copies = 4 if sink.kind == "dense" and self.private and 4 * bytes_of_one <= COPIES_BYTES else 1
+        count = blocks if self.private else 1
+        states = [self._new_table(sink, capacity, copies, run) for _ in range(count)]
+        done = None
+        if sink.kind == "hash":
+            done = self.zeros(max(1, tiles))
+            arguments.tile_done = self.address(done)
+        while tiles:
+            tables = self.from_host(np.frombuffer(b"".join(bytes(s.table) for s in states), np.uint8))
+            arguments.tables = self.address(tables)
+            self._go(arguments, blocks)
+            run.check()
+            if done is None or self.to_host(done, np.uint8, tiles).all():
+                break
+            for k, state in enumerate(states):
+                if int(self.to_host(state.arrays["used"], np.int64, 1)[0]) >= state.capacity:
+                    states[k] = self._grown(state, run)
+        if work.into is not None:
+            states = [work.into, *states]
+        return self._merged(states, run)
+
+    def _merged(self, states: list[GroupState], run: Run) -> GroupState:
+        """The first table with all others combined into it, as one copy."""
+        first = states[0]
+        if len(states) == 1 and first.table.copies == 1:
+            return first
+        hashed = first.sink.kind == "hash"
+        done = self.zeros(len(states) * 8)
+        while True:
+            tables = self.from_host(np.frombuffer(b"".join(bytes(s.table) for s in states), np.uint8))
+            full = self.zeros(8)
+            self.launch(
+                "gpudb_merge",
+                structs.MergeLaunch(
+                    tables=self.address(tables),
+                    kinds=self.address(first.kinds),
+                    full=self.address(full),
+                    done=self.address(done),
+                    num_tables=len(states),
+                    hashed=int(hashed),
+                ),
+                1,
+            )
+            for state in states:
+                state.table.copies = 1
+            if not self.to_host(full, np.int64, 1)[0]:
+                break
+            states[0] = self._grown(states[0], run)
+        states[0].table.copies = 1
+        return states[0]
+
+    def order_groups(self, state: GroupState, rows: int, run: Run) -> Emitted:
+        """Numbers of the groups that occur, in order of their first row: one u32 column."""
+        if state.sink.kind == "one":
+            return Emitted(1, [self.zeros(64)], (R.U32,))
+        groups = state.capacity
+        if state.sink.kind == "hash":
+            groups = min(groups, int(self.to_host(state.arrays["used"], np.int64, 1)[0]))
+        numbers, count = self.empty((groups + 1) * 4), self.zeros(8)
+        self.launch(
+            "gpudb_present",
+            structs.PresentLaunch(
+                words=state.table.words,
+                group=self.address(numbers),
+                count=self.address(count),
+                groups=groups,
+                stride=state.table.stride,
+            ),
+            1,
+        )
+        present = int(self.to_host(count, np.int64, 1)[0])
+        order = self._radix_sort(numbers, present, int(state.table.words), int(state.table.stride), 0, rows, run)
+        return Emitted(present, [order], (R.U32,))
+
+    # ------------------------------------------------------------------------------- sorting
+
+    def sort_rows(self, words: list[Any], rows: int, run: Run) -> Emitted:
+        """Row numbers sorted by order words, the first most significant; ties keep their order."""
+        order = self.empty((rows + 1) * 4)
+        blocks = self.blocks(-(-rows // 16384))
+        self.launch("gpudb_sort_start", structs.SortLaunch(rows_out=self.address(order), rows=rows), blocks)
+        for word in reversed(words):
+            extent = self.from_host(np.array([(1 << 63) - 1, -(1 << 63)], np.int64))
+            arguments = structs.SortLaunch(word=self.address(word), range=self.address(extent), rows=rows, stride=1)
+            if rows:
+                self.launch("gpudb_sort_range", arguments, blocks)
+            low, high = (int(v) for v in self.to_host(extent, np.int64, 2))
+            order = self._radix_sort(order, rows, self.address(word), 1, low, high, run)
+        return Emitted(rows, [order], (R.U32,))
+
+    def _radix_sort(self, order: Any, rows: int, word: int, stride: int, low: int, high: int, run: Run) -> Any:
+        """The row numbers in `order`, stably sorted by word[number * stride], which lies in low .. high."""
+        bits = max(0, high - low).bit_length()
+        if rows <= 1 or bits == 0:
+            return order
+        blocks = self.blocks(-(-rows // 16384))
+        workers = blocks * self.lanes
+        radix_bits = self.radix_bits
+        run.ledger.take(rows * 24)
+        keys = [self.empty(rows * 8), self.empty(rows * 8)]
+        orders = [order, self.empty((rows + 1) * 4)]
+        counts = self.empty((1 << radix_bits) * workers * 4)
+        arguments = structs.SortLaunch(
+            word=word,
+            keys_out=self.address(keys[0]),
+            rows_in=self.address(order),
+            counts=self.address(counts),
+            rows=rows,
+            minimum=low,
+            stride=stride,
+        )
+        self.launch("gpudb_sort_load", arguments, blocks)
+        for shift in range(0, bits, radix_bits):
+            run.check()
+            arguments.shift = shift
+            arguments.keys_in, arguments.keys_out = self.address(keys[0]), self.address(keys[1])
+            arguments.rows_in, arguments.rows_out = self.address(orders[0]), self.address(orders[1])
+            self.launch("gpudb_sort_count", arguments, blocks)
+            arguments.minimum = workers
+            self.launch("gpudb_sort_scan", arguments, 1)
+            self.launch("gpudb_sort_scatter", arguments, blocks)
+            keys.reverse()
+            orders.reverse()
+        run.ledger.give_back(rows * 24)
+        return orders[0]
+
+    lanes = 1
+    radix_bits = 8
+
+    # ------------------------------------------------------------------------------- export
+
+    def slice_emitted(self, emitted: Emitted, start: int, stop: int) -> Emitted:
+        """Rows start .. stop of emitted columns, without a copy."""
+        columns = [self.view(c, start * t.width) for c, t in zip(emitted.columns, emitted.types, strict=True)]
+        return Emitted(stop - start, columns, emitted.types)
+
+    def export(
+        self, emitted: Emitted, column: int, validity: int | None, sql: SqlType, dictionary: Any, start: int, rows: int
+    ) -> pa.Array:
+        """Rows start .. start + rows of an emitted column as an Arrow array (its buffers may be the device's own)."""
+        kind = emitted.types[column]
+        values = self.view(emitted.columns[column], start * kind.width)
+        bits, nulls = None, 0
+        masks = None
+        if validity is not None:
+            masks = self.view(emitted.columns[validity], start)
+            bits, ones = self._packed(masks, rows)
+            nulls = rows - ones
+            if nulls == 0:
+                bits = None
+        if sql.is_text:
+            return self._export_text(values, masks if nulls else None, bits, nulls, dictionary, rows)
+        if sql.kind == "BOOLEAN":
+            packed, _ = self._packed(values, rows)
+            data = pa.py_buffer(packed)
+        else:
+            data = pa.py_buffer(self.to_host(values, np.uint8, rows * kind.width))
+        return pa.Array.from_buffers(sql.arrow, rows, [bits if bits is None else pa.py_buffer(bits), data], nulls)
+
+    def _packed(self, masks: Any, rows: int) -> tuple[np.ndarray, int]:
+        target, ones = self.empty(-(-rows // 8) + 8), self.zeros(8)
+        self.launch(
+            "gpudb_pack_bits",
+            structs.BitsLaunch(
+                source=self.address(masks), target=self.address(target), ones=self.address(ones), rows=rows
+            ),
+            self.blocks(-(-rows // 65536)),
+        )
+        return self.to_host(target, np.uint8, -(-rows // 8)), int(self.to_host(ones, np.int64, 1)[0])
+
+    def _export_text(
+        self, codes: Any, masks: Any, bits: np.ndarray | None, nulls: int, dictionary: Any, rows: int
+    ) -> pa.Array:
+        blocks = self.blocks(-(-rows // 16384))
+        workers = blocks * self.lanes
+        sums, offsets = self.zeros(workers * 8), self.zeros((rows + 1) * 4)
+        keep = [self.resident(dictionary.offsets), self.resident(dictionary.data)]
+        arguments = structs.TextLaunch(
+            codes=self.address(codes),
+            validity=self.address(masks),
+            dictionary_offsets=self.address(keep[0]),
+            dictionary_bytes=self.address(keep[1]),
+            sums=self.address(sums),
+            offsets=self.address(offsets),
+            rows=rows,
+        )
+        total = 0
+        if rows:
+            self.launch("gpudb_text_count", arguments, blocks)
+            starts = np.zeros(workers + 1, np.int64)
+            np.cumsum(self.to_host(sums, np.int64, workers), out=starts[1:])
+            total = int(starts[-1])
+            if total >= 1 << 31:
+                raise InternalError(f"a batch holds 2 GiB of text or more: {rows} rows, {total} bytes")
+            begins = self.from_host(starts[:-1].copy())
+            text = self.empty(max(1, total))
+            arguments.sums, arguments.bytes = self.address(begins), self.address(text)
+            self.launch("gpudb_text_copy", arguments, blocks)
+            data = pa.py_buffer(self.to_host(text, np.uint8, total))
+        else:
+            data = pa.py_buffer(b"")
+        buffers = [
+            None if bits is None else pa.py_buffer(bits),
+            pa.py_buffer(self.to_host(offsets, np.uint8, (rows + 1) * 4)),
+            data,
+        ]
+        return pa.Array.from_buffers(pa.string(), rows, buffers, nulls)
+

@@ -1,0 +1,53 @@
+"""The structs that kernels take, as kernels/*.cuh declare them, and how host values are packed into them."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from gpudb.types import RegisterType
+
+Pointer = ctypes.c_uint64
+Word = ctypes.c_int64
+
+
+def _struct(name: str, pointers: str, words: str) -> type[ctypes.Structure]:
+    fields: list[tuple[str, Any]] = [(p, Pointer) for p in pointers.split()] + [(w, Word) for w in words.split()]
+    return type(name, (ctypes.Structure,), {"_fields_": fields})
+
+
+Launch = _struct(
+    "Launch",
+    "instructions groups columns slots outputs tile_counts tile_done tables source arena next_tile cancel error flags",
+    "num_instructions num_groups num_tiles num_columns num_slots tile_rows arena_bytes",
+)
+GroupTable = _struct("GroupTable", "words keys heads used", "stride capacity copies key_words head_mask")
+MergeLaunch = _struct("MergeLaunch", "tables kinds full done", "num_tables hashed")
+FillLaunch = _struct("FillLaunch", "words initial", "groups stride")
+PresentLaunch = _struct("PresentLaunch", "words group count", "groups stride")
+SortLaunch = _struct("SortLaunch", "word keys_in keys_out rows_in rows_out counts range", "rows shift minimum stride")
+CompactLaunch = _struct("CompactLaunch", "source target tile_counts tile_offsets", "num_tiles tile_rows width")
+OffsetsLaunch = _struct("OffsetsLaunch", "tile_counts tile_offsets", "num_tiles")
+BitsLaunch = _struct("BitsLaunch", "source target ones", "rows")
+TextLaunch = _struct(
+    "TextLaunch", "codes validity dictionary_offsets dictionary_bytes sums offsets bytes", "rows"
+)
+ReadLaunch = _struct("ReadLaunch", "words sums", "rows")
+
+ROW_GROUP = np.dtype([("rows", "<i8"), ("first_row", "<i8"), ("first_tile", "<i8"), ("line", "<i8")])
+GROUP_TABLE = np.dtype([(name, "<i8") for name, _ in GroupTable._fields_])  # type: ignore[misc]
+
+WORD_KINDS = {"add": 0, "min": 1, "max": 2, "arg": 3, "rest": 4}
+MASK64 = (1 << 64) - 1
+
+
+def pack_slot(value: int | float, kind: RegisterType) -> tuple[int, int]:
+    """A number as the two unsigned words of a slot."""
+    if kind is RegisterType.F64:
+        return int(np.float64(value).view(np.uint64)), 0
+    if kind is RegisterType.F32:
+        return int(np.float32(value).view(np.uint32)), 0
+    number = int(value)
+    return number & MASK64, (number >> 64) & MASK64

@@ -1,0 +1,110 @@
+"""What the virtual machine hands to a device: pipelines with their parameters filled in, and what comes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gpudb.errors import MemoryLimitError, QueryCancelled
+from gpudb.program import Pipeline
+from gpudb.types import RegisterType
+
+
+@dataclass
+class Part:
+    """The rows of one row group (or of one intermediate) as a pipeline reads them.
+
+    rows, first_row  how many, and the number of the first in the pipeline's source
+    columns  one array a pipeline column (host arrays of a table, or a device's own arrays); None for a missing one
+    slots    one value a parameter slot: a number, or a NumPy array for a lookup table
+    """
+
+    rows: int
+    first_row: int
+    columns: list[Any]
+    slots: list[Any]
+
+
+@dataclass
+class Ledger:
+    """Bytes that a statement holds on a device, against its limit."""
+
+    limit: int
+    held: int = 0
+    peak: int = 0
+
+    def take(self, size: int) -> None:
+        """Account for an allocation; raises MemoryLimitError when it does not fit."""
+        if self.held + size > self.limit:
+            raise MemoryLimitError(
+                f"statement needs more memory than memory_limit allows: {self.held + size:,} of {self.limit:,} bytes",
+                hint="SET memory_limit to a larger size, or read fewer rows or columns",
+            )
+        self.held += size
+        self.peak = max(self.peak, self.held)
+
+    def give_back(self, size: int) -> None:
+        """The bytes are free again."""
+        self.held -= size
+
+
+@dataclass
+class Run:
+    """One execution of a program: cancellation, memory, and the counters of its receipt.
+
+    cancel  (1,) int64, set to non-zero by another thread; kernels read it once a tile
+    """
+
+    ledger: Ledger
+    cancel: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    tiles_run: int = 0
+    tiles_skipped: int = 0
+    bytes_read: int = 0
+    host_rows: int = 0
+    progress: float = 0.0
+    timer: Any = None
+    profile: list[Any] | None = None
+
+    def check(self) -> None:
+        """Raise QueryCancelled if somebody asked for it; value 2 means the time-out."""
+        if self.cancel[0]:
+            reason = "statement timed out" if self.cancel[0] == 2 else "statement cancelled"
+            raise QueryCancelled(reason)
+
+
+@dataclass
+class Work:
+    """A pipeline ready to run.
+
+    source_table  the finished group table that its GroupWord instructions read
+    into          the group table that its sink adds to, when it is not a new one
+    """
+
+    pipeline: Pipeline
+    parts: list[Part]
+    run: Run
+    source_table: Any = None
+    into: Any = None
+
+
+@dataclass
+class Emitted:
+    """Rows that an Emit sink left: one device array a sink column, each of `rows` values."""
+
+    rows: int
+    columns: list[Any]
+    types: tuple[RegisterType, ...]
+
+
+@dataclass(frozen=True)
+class PipelineFailure(Exception):
+    """A Fail instruction fired: the row's number in its source, and the message's number."""
+
+    row: int
+    message: int
+
+
+class InexactSum(Exception):
+    """A float sum does not fit its fixed-point lanes: the program's exact form must run."""

@@ -1,0 +1,111 @@
+"""EXPLAIN: the logical tree and the opcodes of a program, as a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from gpudb.planner import statements
+from gpudb.planner.explain import logical_lines
+from gpudb.program import (
+    EmitSink,
+    GroupSource,
+    LimitRows,
+    MakeValues,
+    OrderGroups,
+    Pipeline,
+    Program,
+    SingleRowSource,
+    SortRows,
+    StepSource,
+    TableSource,
+)
+from gpudb.session import Result, Session, StatementCatalog
+from gpudb.types import BIGINT, DOUBLE, INTEGER, VARCHAR, SqlType
+
+COLUMNS: list[tuple[str, SqlType]] = [("step", INTEGER), ("line", INTEGER), ("operation", VARCHAR), ("comment", VARCHAR)]
+Line = tuple[int | None, int | None, str, str]
+
+
+def explain(
+    session: Session, statement: statements.Explain, raw: list[Any], catalog: StatementCatalog, stages: Any, lap: Any
+) -> Result:
+    """One row a line: the logical plan first (step NULL), then each step of the program and its instructions.
+
+    ANALYZE runs the statement and adds rows and milliseconds a step; MEMORY adds the bytes each step is expected to hold.
+    """
+    inner = statement.statement
+    plan = getattr(inner, "plan", None)
+    if plan is None:
+        name = type(inner).__name__
+        return _result(COLUMNS, [(None, None, name, "")])
+    plan, program = session.program(plan, catalog, lap)
+    lines: list[Line] = [(None, n, text, "") for n, text in enumerate(logical_lines(plan))]
+    lines += program_lines(program)
+    if statement.mode == "plain":
+        return _result(COLUMNS, lines)
+    if statement.mode == "memory":
+        from gpudb.forecast import forecast_bytes
+
+        expected = forecast_bytes(program)
+        rows = [(*line, expected.get(line[0]) if line[1] is None else None) for line in lines]
+        return _result([*COLUMNS, ("bytes", BIGINT)], rows)
+    profile: list[Any] = []
+    result = session._query(program, program.types, raw, catalog, stages, lap, cached=False, profile=profile)
+    result.table()
+    measured = {step: (rows, seconds * 1e3) for step, seconds, rows in profile}
+    rows = []
+    for line in lines:
+        own = measured.get(line[0], (None, None)) if line[1] is None and line[0] is not None else (None, None)
+        rows.append((*line, *own))
+    answer = _result([*COLUMNS, ("rows", BIGINT), ("milliseconds", DOUBLE)], rows)
+    answer.receipt.update(result.receipt)
+    return answer
+
+
+def _result(columns: list[tuple[str, SqlType]], rows: list[tuple[Any, ...]]) -> Result:
+    schema = pa.schema([(name, kind.arrow) for name, kind in columns])
+    arrays = [pa.array([row[k] for row in rows], kind.arrow) for k, (_, kind) in enumerate(columns)]
+    return Result(schema, [k for _, k in columns], -1, {}, iter([pa.RecordBatch.from_arrays(arrays, schema=schema)]))
+
+
+def program_lines(program: Program) -> list[Line]:
+    """(step, line, operation, comment) of every step and instruction."""
+    lines: list[Line] = []
+    for number, step in enumerate(program.steps):
+        match step:
+            case Pipeline():
+                lines.append((number, None, "Pipeline", f"{_source(step)} -> {_sink(step)}"))
+                for n, instruction in enumerate(step.instructions):
+                    lines.append((number, n, str(instruction.variant), str(instruction)))
+            case OrderGroups(step=of):
+                lines.append((number, None, "OrderGroups", f"groups of step {of} by first row"))
+            case SortRows(step=of, words=words):
+                lines.append((number, None, "SortRows", f"rows of step {of} by {len(words)} order word(s)"))
+            case LimitRows(step=of):
+                lines.append((number, None, "LimitRows", f"of step {of}"))
+            case MakeValues(rows=rows):
+                lines.append((number, None, "MakeValues", f"{len(rows)} rows"))
+    return lines
+
+
+def _source(pipeline: Pipeline) -> str:
+    match pipeline.source:
+        case TableSource(table=table, zones=zones):
+            return f"scan {table}" + (f", {len(zones)} zone test(s)" if zones else "")
+        case StepSource(steps=steps, order=order):
+            return "rows of step " + ", ".join(map(str, steps)) + ("" if order is None else f" in order of step {order}")
+        case GroupSource(step=step, order=order):
+            return f"groups of step {step} in order of step {order}"
+        case SingleRowSource():
+            return "one row"
+    raise AssertionError("unknown source")
+
+
+def _sink(pipeline: Pipeline) -> str:
+    sink = pipeline.sink
+    if isinstance(sink, EmitSink):
+        return f"emit {len(sink.values)} column(s)"
+    name = {"one": "Reduce", "dense": f"GroupDense of {sink.capacity}", "hash": "GroupHash"}[sink.kind]
+    return f"{name}, {len(sink.words)} word(s) a group" + ("" if sink.into is None else f" into step {sink.into}")

@@ -1,0 +1,453 @@
+"""A session: settings, pinned table versions, the plan cache, and the way of a statement from text to rows.
+
+`Session.execute` is the life of a query in one place: look the statement's shape up in the plan cache; else parse, bind,
+rewrite and emit; then run the program on a device and hand out Arrow record batches with a receipt.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from gpudb import vm
+from gpudb.catalog import TableLayout
+from gpudb.devices import Devices
+from gpudb.devices.work import Ledger, Run
+from gpudb.errors import CatalogError, Error, InterfaceError
+from gpudb.parameters import typed_parameters
+from gpudb.program import Program
+from gpudb.settings import Settings
+from gpudb.storage import files
+from gpudb.storage import database as storage
+from gpudb.storage.table import TableBuilder, TableVersion, table_from_arrow
+from gpudb.types import SqlType
+from gpudb.vm.texts import TextCache
+
+logger = logging.getLogger("gpudb")
+KEPT_PLANS = 512
+
+
+class Database:
+    """What the sessions of one process share: tables, devices, and caches of plans and lookup tables.
+
+    path  ":memory:" or a directory
+    """
+
+    def __init__(self, path: str = ":memory:", read_only: bool = False) -> None:
+        self.storage = storage.Database(path, read_only)
+        self.path = self.storage.path
+        self.devices = Devices()
+        self.texts = TextCache()
+        self.plans: OrderedDict[Any, list[CachedPlan]] = OrderedDict()
+        self.lock = threading.RLock()
+
+    def close(self) -> None:
+        """Release the directory's lock; closing twice is fine."""
+        self.storage.close()
+
+
+@dataclass(frozen=True)
+class CachedPlan:
+    """A program kept for a statement shape, valid while what it consumed stays the same.
+
+    consumed  (literal slot, value) pairs that shaped the plan
+    layouts   (table key, layout version) of the tables it reads
+    """
+
+    program: Program
+    types: tuple[SqlType, ...]
+    consumed: tuple[tuple[int, Any], ...]
+    layouts: tuple[tuple[str, int], ...]
+
+
+@dataclass
+class Result:
+    """The rows of one statement, or the number of rows it changed.
+
+    rowcount  rows changed by INSERT, COPY and CREATE TABLE AS; -1 for queries
+    receipt   how it ran; complete once the last batch has been read
+    """
+
+    schema: pa.Schema
+    types: list[SqlType]
+    rowcount: int = -1
+    receipt: dict[str, Any] = field(default_factory=dict)
+    _batches: Iterator[pa.RecordBatch] = iter(())
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, once."""
+        return self._batches
+
+    def table(self) -> pa.Table:
+        """All rows, with the receipt in the schema's metadata under `gpudb.receipt`."""
+        table = pa.Table.from_batches(list(self.batches()), self.schema)
+        return table.replace_schema_metadata({"gpudb.receipt": json.dumps(self.receipt)})
+
+
+class StatementCatalog:
+    """The catalog of one statement: pinned tables, registered relations, and the files it names."""
+
+    def __init__(self, session: Session, snapshot: storage.Snapshot) -> None:
+        self.session = session
+        self.snapshot = snapshot
+        self.relations: dict[str, Any] = {}
+        self.loaded: dict[str, TableVersion] = {}
+        self._lowered = {name.lower(): name for name in snapshot}
+
+    def version(self, key: str) -> TableVersion:
+        """The table version behind a catalog key."""
+        if key in self.loaded:
+            return self.loaded[key]
+        if key in self._lowered:
+            return self.snapshot[self._lowered[key]]
+        return self.session.registered(key)
+
+    def table(self, name: str) -> TableLayout | None:
+        """The layout of a table, a registered relation, or a file named before."""
+        key = name.lower()
+        if key in self.relations and key not in self.loaded:
+            return self._declared(key)
+        if key in self.loaded or key in self._lowered or self.session.is_registered(key):
+            return self._keyed(key, self.version(key).layout())
+        return None
+
+    @staticmethod
+    def _keyed(key: str, layout: TableLayout) -> TableLayout:
+        if layout.name == key:
+            return layout
+        return TableLayout(key, layout.columns, layout.layouts, layout.row_bound, layout.version)
+
+    def _declared(self, key: str) -> TableLayout:
+        """A file's names and types, before its rows are read; layouts come with the rows."""
+        empty = TableVersion.empty(key, self.relations[key].columns)
+        return self._keyed(key, empty.layout())
+
+    def table_names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted({*self.snapshot, *self.session.registered_names()})
+
+    def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
+        """The rows of files as a relation of this statement."""
+        key = f"file {len(self.relations)}: {', '.join(paths)}"
+        key = key.lower()
+        self.relations[key] = files.open_files(paths, file_format, options)
+        return self._declared(key)
+
+    def load(self, key: str, ordinals: set[int]) -> None:
+        """Read the columns of a file that the plan uses; the others stay NULL."""
+        relation = self.relations[key]
+        wanted = sorted(ordinals) or [0]
+        builder = TableBuilder(tuple(relation.columns[k] for k in wanted))
+        for batch in relation.batches(wanted, self.session.file_progress(relation)):
+            self.session.check_cancelled()
+            builder.append(batch)
+        narrow = builder.finish(key)
+        self.loaded[key] = narrow.with_columns(relation.columns, wanted)
+
+
+class Session:
+    """A handle that statements go through.  Safe to share between threads; statements of one session take turns."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.settings = Settings()
+        self._registered: dict[str, tuple[str, Any]] = {}
+        self._encoded: dict[str, TableVersion] = {}
+        self._run: Run | None = None
+        self._lock = threading.RLock()
+        self._closed = False
+
+    # ------------------------------------------------------------------------------------- small services
+
+    def close(self) -> None:
+        """Statements after this raise InterfaceError."""
+        self._closed = True
+
+    def cancel(self) -> None:
+        """Stop the running statement at the next tile border; it raises QueryCancelled.  Any thread may call this."""
+        run = self._run
+        if run is not None:
+            run.cancel[0] = 1
+
+    def progress(self) -> float | None:
+        """Share of the running statement that is done, 0 to 1; None when nothing runs."""
+        run = self._run
+        return None if run is None else run.progress
+
+    def check_cancelled(self) -> None:
+        """Raise QueryCancelled if the running statement was cancelled or ran out of time."""
+        if self._run is not None:
+            self._run.check()
+
+    def file_progress(self, relation: Any) -> Callable[[int], None]:
+        """A callback that turns bytes read into the statement's progress."""
+
+        def advance(read: int) -> None:
+            if self._run is not None and relation.total_bytes:
+                self._run.progress = min(1.0, read / relation.total_bytes)
+
+        return advance
+
+    def register(self, name: str, data: Any) -> None:
+        """Make an Arrow table, a pandas or a polars frame readable as `name` in this session."""
+        with self._lock:
+            self._registered[name.lower()] = (name, data)
+            self._encoded[name.lower()] = table_from_arrow(name, data)
+
+    def unregister(self, name: str) -> None:
+        """Forget a registered relation."""
+        with self._lock:
+            if self._registered.pop(name.lower(), None) is None:
+                raise CatalogError(f"nothing is registered under this name: {name}")
+            self._encoded.pop(name.lower(), None)
+
+    def is_registered(self, key: str) -> bool:
+        """Is there a registered relation of this (lower-case) name?"""
+        return key in self._registered
+
+    def registered(self, key: str) -> TableVersion:
+        """The registered relation as a table version."""
+        return self._encoded[key]
+
+    def registered_names(self) -> list[str]:
+        """Names of registered relations as they were given."""
+        return [name for name, _ in self._registered.values()]
+
+    def tables(self) -> list[str]:
+        """Names of the tables and registered relations, sorted."""
+        return sorted({*self.database.storage.snapshot(), *self.registered_names()})
+
+    def columns(self, table: str) -> list[tuple[str, SqlType]]:
+        """(name, SQL type) of a table's columns."""
+        catalog = StatementCatalog(self, self.database.storage.snapshot())
+        layout = catalog.table(table)
+        if layout is None:
+            raise CatalogError(f"table not found: {table}")
+        return list(layout.columns)
+
+    @staticmethod
+    def split_statements(sql: str) -> list[str]:
+        """The statements of a script."""
+        from gpudb.planner.parse import split_statements
+
+        return split_statements(sql)
+
+    def clear_plan_cache(self) -> None:
+        """Forget all kept plans, so that the next statement of every shape is planned anew."""
+        with self.database.lock:
+            self.database.plans.clear()
+
+    # ------------------------------------------------------------------------------------- statements
+
+    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> Result:
+        """Run exactly one statement.  Errors carry the statement's text and a place in it."""
+        if self._closed:
+            raise InterfaceError("the session is closed")
+        began = time.perf_counter()
+        try:
+            with self._lock:
+                result = self._execute(sql, parameters)
+        except Error as error:
+            raise error.attach_sql(sql) from None
+        finally:
+            seconds = time.perf_counter() - began
+            slow = self.settings["slow_query_seconds"]
+            if slow and seconds > slow:
+                logger.warning("slow statement: %.3f s: %s", seconds, sql)
+        return result
+
+    def _execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None) -> Result:
+        from gpudb.planner.parse import shape
+
+        stages: dict[str, float] = {}
+        clock = time.perf_counter()
+
+        def lap(stage: str) -> None:
+            nonlocal clock
+            now = time.perf_counter()
+            stages[stage] = stages.get(stage, 0.0) + (now - clock) * 1e3
+            clock = now
+
+        key, literals = shape(sql)
+        types, values = typed_parameters(parameters)
+        catalog = StatementCatalog(self, self.database.storage.snapshot())
+        cache_key = (key, types, self.settings["integer_division"], id(self) if self._registered else 0)
+        raw = [value for _, value in literals]
+        raw += values.values() if isinstance(values, dict) else values
+        lap("parse")
+        cached = self._find_plan(cache_key, raw, catalog)
+        if cached is not None:
+            lap("plan")
+            return self._query(cached.program, cached.types, raw, catalog, stages, lap, cached=True)
+        return self._plan_and_run(sql, cache_key, types, values, catalog, stages, lap)
+
+    def _find_plan(self, key: Any, raw: list[Any], catalog: StatementCatalog) -> CachedPlan | None:
+        if not self.settings["plan_cache"]:
+            return None
+        for plan in self.database.plans.get(key, ()):
+            if all(same_value(raw[slot], value) for slot, value in plan.consumed) and all(
+                (layout := catalog.table(table)) is not None and layout.version == version
+                for table, version in plan.layouts
+            ):
+                return plan
+        return None
+
+    def _plan_and_run(
+        self, sql: str, key: Any, types: Any, values: Any, catalog: StatementCatalog, stages: dict[str, float], lap: Any
+    ) -> Result:
+        from gpudb.planner import statements
+        from gpudb.planner.bind import bind
+        from gpudb.planner.parse import parse
+
+        parsed = parse(sql)
+        lap("parse")
+        statement = bind(parsed, catalog, types, parameter_values=values, settings=self.settings)
+        lap("bind")
+        raw = [value for _, value in parsed.literals]
+        if isinstance(values, dict):
+            raw += [values[name] for name in parsed.parameters]
+        else:
+            raw += [values[int(name) - 1] for name in parsed.parameters]
+        if isinstance(statement, statements.Query):
+            plan, program = self.program(statement.plan, catalog, lap)
+            kept = not statement.volatile and not catalog.relations and not isinstance(values, dict)
+            if kept and tuple(parsed.parameters) == tuple(str(n + 1) for n in range(len(values))):
+                self._keep_plan(key, program, statement, raw, catalog)
+            return self._query(program, program.types, raw, catalog, stages, lap, cached=False)
+        from gpudb.statements import run_statement
+
+        return run_statement(self, statement, raw, catalog, stages, lap)
+
+    def program(self, plan: Any, catalog: StatementCatalog, lap: Any) -> tuple[Any, Program]:
+        """Rewrite and emit a plan; files it reads are loaded in between, since layouts come from rows."""
+        from gpudb.planner.emit import emit_program
+        from gpudb.planner.logical import Scan
+        from gpudb.planner.rules import apply_rules
+
+        plan = apply_rules(plan)
+        lap("plan")
+        if catalog.relations:
+            used: dict[str, set[int]] = {}
+            stack = [plan]
+            while stack:
+                node = stack.pop()
+                stack += node.inputs()
+                if isinstance(node, Scan) and node.table in catalog.relations:
+                    used.setdefault(node.table, set()).update(node.ordinals)
+            for key, ordinals in used.items():
+                catalog.load(key, ordinals)
+            lap("load")
+        program = emit_program(plan, catalog)
+        lap("emit")
+        return plan, program
+
+    def _keep_plan(self, key: Any, program: Program, statement: Any, raw: list[Any], catalog: StatementCatalog) -> None:
+        if not self.settings["plan_cache"]:
+            return
+        consumed = tuple((slot, raw[slot]) for slot in sorted(statement.consumed) if slot < len(raw))
+        layouts = []
+        for table in {*program.tables, *statement.tables}:
+            layout = catalog.table(table)
+            if layout is not None:
+                layouts.append((table, layout.version))
+        with self.database.lock:
+            plans = self.database.plans
+            kept = plans.setdefault(key, [])
+            kept.insert(0, CachedPlan(program, program.types, consumed, tuple(layouts)))
+            del kept[8:]
+            plans.move_to_end(key)
+            while len(plans) > KEPT_PLANS:
+                plans.popitem(last=False)
+
+    def constants(self, raw: list[Any]) -> Callable[[Any], Any]:
+        """What turns a literal of the plan into its value in this execution."""
+        from gpudb.planner.constants import literal_value
+
+        def constant(literal: Any) -> Any:
+            if literal.slot is None:
+                return literal.value
+            return literal_value(literal, raw[literal.slot])
+
+        return constant
+
+    def start_run(self) -> Run:
+        """A fresh Run under this session's limits; it becomes the one that cancel() stops."""
+        run = Run(Ledger(self.settings["memory_limit"]))
+        timeout = self.settings["statement_timeout"]
+        if timeout:
+            timer = threading.Timer(timeout, run.cancel.__setitem__, (0, 2))
+            timer.daemon = True
+            timer.start()
+            run.timer = timer
+        self._run = run
+        return run
+
+    def end_run(self, run: Run) -> None:
+        """The run is over."""
+        if run.timer is not None:
+            run.timer.cancel()
+        if self._run is run:
+            self._run = None
+
+    def _query(
+        self,
+        program: Program,
+        types: tuple[SqlType, ...],
+        raw: list[Any],
+        catalog: StatementCatalog,
+        stages: dict[str, float],
+        lap: Any,
+        cached: bool,
+        profile: list[Any] | None = None,
+    ) -> Result:
+        """Run a program; its rows are computed here and exported as they are read."""
+        device, reason, fallback = self.database.devices.choose(self.settings)
+        run = self.start_run()
+        run.profile = profile
+        try:
+            tables = {key: catalog.version(key) for key in program.tables}
+            machine, rows = vm.execute(program, device, tables, self.constants(raw), run, self.database.texts)
+        finally:
+            self.end_run(run)
+        lap("run")
+        schema = pa.schema([pa.field(name, sql.arrow) for name, sql in zip(program.names, types, strict=True)])
+        receipt: dict[str, Any] = {
+            "device": device.name,
+            "reason": reason,
+            "plan_cached": cached,
+            "tiles_run": run.tiles_run,
+            "tiles_skipped": run.tiles_skipped,
+            "bytes_read": run.bytes_read,
+            "host_rows": run.host_rows,
+            "peak_bytes": run.ledger.peak,
+            "stages_ms": stages,
+            "fallback": fallback,
+        }
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            began = time.perf_counter()
+            yield from vm.export(machine, rows, program.names, types)
+            stages["export"] = (time.perf_counter() - began) * 1e3
+            receipt["peak_bytes"] = run.ledger.peak
+
+        return Result(schema, list(types), -1, receipt, batches())
+
+    def query_batches(self, plan: Any, raw: list[Any], catalog: StatementCatalog, lap: Any) -> Iterator[pa.RecordBatch]:
+        """The rows of a plan, for statements that store or write them."""
+        _, program = self.program(plan, catalog, lap)
+        stages: dict[str, float] = {}
+        return self._query(program, program.types, raw, catalog, stages, lap, cached=False).batches()
+
+
+def same_value(left: Any, right: Any) -> bool:
+    """Equal, and of one type: 1 is not True, nor '1'."""
+    return type(left) is type(right) and left == right
+

@@ -1,0 +1,207 @@
+"""What each statement other than a plain query does: tables made, filled, dropped and described, settings, EXPLAIN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from gpudb.errors import CatalogError, ConversionError, NotSupportedError
+from gpudb.planner import statements
+from gpudb.session import Result, Session, StatementCatalog
+from gpudb.storage import files
+from gpudb.storage.table import TableBuilder, TableVersion
+from gpudb.types import BIGINT, VARCHAR, SqlType
+
+COUNT = (("Count", BIGINT),)
+
+
+def run_statement(
+    session: Session, statement: Any, raw: list[Any], catalog: StatementCatalog, stages: dict[str, float], lap: Any
+) -> Result:
+    """Run a bound statement; raises what its parts raise."""
+    match statement:
+        case statements.Explain():
+            from gpudb.explain import explain
+
+            return explain(session, statement, raw, catalog, stages, lap)
+        case statements.CreateTable():
+            return _create(session, statement, catalog)
+        case statements.CreateTableAs():
+            return _create_as(session, statement, raw, catalog, lap)
+        case statements.DropTable():
+            return _drop(session, statement, catalog)
+        case statements.Insert():
+            batches = session.query_batches(statement.plan, raw, catalog, lap)
+            return _append(session, statement.table, batches, catalog)
+        case statements.CopyFrom():
+            return _copy_from(session, statement, catalog)
+        case statements.CopyTo():
+            batches = session.query_batches(statement.plan, raw, catalog, lap)
+            rows = files.write_file(
+                statement.path, statement.plan.columns, batches, statement.format, statement.options
+            )
+            return _counted(rows)
+        case statements.Describe():
+            rows = [(name, str(kind), "YES", None, None, None) for name, kind in statement.columns]
+            names = ("column_name", "column_type", "null", "key", "default", "extra")
+            return _table([(n, VARCHAR) for n in names], list(zip(*rows, strict=True)) if rows else [()] * 6)
+        case statements.ShowTables():
+            return _table([("name", VARCHAR)], [tuple(session.tables())])
+        case statements.Set():
+            session.settings.set(statement.name, statement.value)
+            return _nothing()
+        case statements.Reset():
+            session.settings.reset(statement.name)
+            return _nothing()
+        case statements.Show():
+            name = session.settings.canonical(statement.name)
+            return _table([(name, VARCHAR)], [(str(session.settings[name]),)])
+    name = type(statement).__name__.upper()
+    raise NotSupportedError(
+        f"{name} is not supported: every statement commits by itself", hint="leave the transaction statements out"
+    )
+
+
+def _nothing() -> Result:
+    return Result(pa.schema([]), [])
+
+
+def _table(columns: list[tuple[str, SqlType]], values: list[tuple[Any, ...]]) -> Result:
+    schema = pa.schema([(name, kind.arrow) for name, kind in columns])
+    arrays = [pa.array(list(v), kind.arrow) for v, (_, kind) in zip(values, columns, strict=True)]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return Result(schema, [kind for _, kind in columns], -1, {}, iter([batch]))
+
+
+def _counted(rows: int) -> Result:
+    schema = pa.schema([(name, kind.arrow) for name, kind in COUNT])
+    batch = pa.RecordBatch.from_arrays([pa.array([rows], pa.int64())], schema=schema)
+    return Result(schema, [BIGINT], rows, {}, iter([batch]))
+
+
+def _make_room(session: Session, name: str, catalog: StatementCatalog, if_not_exists: bool, or_replace: bool) -> bool:
+    """May the table be made?  False where IF NOT EXISTS says to leave it."""
+    del session
+    if name.lower() in {n.lower() for n in catalog.snapshot}:
+        if if_not_exists:
+            return False
+        if not or_replace:
+            raise CatalogError(f"table already exists: {name}", hint="DROP TABLE it, or CREATE OR REPLACE TABLE")
+    return True
+
+
+def _create(session: Session, statement: statements.CreateTable, catalog: StatementCatalog) -> Result:
+    if not _make_room(session, statement.name, catalog, statement.if_not_exists, statement.or_replace):
+        return _nothing()
+    if any(statement.not_null):
+        raise NotSupportedError("NOT NULL constraints are not supported", hint="leave NOT NULL out")
+    table = TableVersion.empty(statement.name, statement.columns)
+    session.database.storage.commit({statement.name: table}, catalog.snapshot.version)
+    return _nothing()
+
+
+def _create_as(
+    session: Session, statement: statements.CreateTableAs, raw: list[Any], catalog: StatementCatalog, lap: Any
+) -> Result:
+    if not _make_room(session, statement.name, catalog, statement.if_not_exists, statement.or_replace):
+        return _nothing()
+    columns = tuple(statement.plan.columns)
+    store = session.database.storage
+    with store.staging() as staging:
+        builder = TableBuilder(columns, sink=staging.sink(statement.name, columns))
+        if statement.with_data:
+            streamed = _file_stream(session, statement.plan, catalog)
+            batches = streamed or session.query_batches(statement.plan, raw, catalog, lap)
+            for batch in batches:
+                session.check_cancelled()
+                builder.append(batch)
+        table = builder.finish(statement.name)
+        store.commit({statement.name: table}, catalog.snapshot.version)
+    return _counted(table.num_rows)
+
+
+def _file_stream(session: Session, plan: Any, catalog: StatementCatalog) -> Iterator[pa.RecordBatch] | None:
+    """The rows of a file that a plan only passes on: they need not all be in memory at once."""
+    from gpudb.planner.expressions import Column
+    from gpudb.planner.logical import Project, Scan
+    from gpudb.planner.rules import apply_rules
+
+    plan = apply_rules(plan)
+    order = None
+    if isinstance(plan, Project) and all(isinstance(e, Column) for e in plan.expressions):
+        order = [e.index for e in plan.expressions]  # type: ignore[attr-defined]
+        plan = plan.input
+    if not (isinstance(plan, Scan) and plan.predicate is None and plan.table in catalog.relations):
+        return None
+    ordinals = list(plan.ordinals) if order is None else [plan.ordinals[k] for k in order]
+    if len(set(ordinals)) < len(ordinals) or not ordinals:
+        return None
+    relation = catalog.relations[plan.table]
+    return relation.batches(ordinals, session.file_progress(relation))  # type: ignore[no-any-return]
+
+
+def _drop(session: Session, statement: statements.DropTable, catalog: StatementCatalog) -> Result:
+    if statement.name.lower() not in {n.lower() for n in catalog.snapshot}:
+        if statement.if_exists:
+            return _nothing()
+        raise CatalogError(f"table not found: {statement.name}")
+    session.database.storage.commit({statement.name: None}, catalog.snapshot.version)
+    return _nothing()
+
+
+def _target(session: Session, name: str, catalog: StatementCatalog) -> TableVersion:
+    if session.is_registered(name.lower()):
+        raise CatalogError(f"a registered relation cannot be written: {name}")
+    return catalog.snapshot[name]
+
+
+def _append(session: Session, name: str, batches: Iterator[pa.RecordBatch], catalog: StatementCatalog) -> Result:
+    """Add rows to a table, all or none."""
+    table = _target(session, name, catalog)
+    store = session.database.storage
+    with store.staging() as staging:
+        builder = TableBuilder(table.columns, previous=table, sink=staging.sink(table.name, table.columns))
+        for batch in batches:
+            session.check_cancelled()
+            builder.append(batch)
+        rows = builder.num_rows
+        if rows:
+            store.commit({table.name: builder.finish(table.name)}, catalog.snapshot.version)
+    return _counted(rows)
+
+
+def _copy_from(session: Session, statement: statements.CopyFrom, catalog: StatementCatalog) -> Result:
+    table = _target(session, statement.table, catalog)
+    ordinals = statement.ordinals or tuple(range(len(table.columns)))
+    target = tuple(table.columns[k] for k in ordinals)
+    relation = files.open_files(statement.paths, statement.format, statement.options, target)
+    if len(relation.columns) != len(target):
+        raise ConversionError(f"the file has {len(relation.columns)} columns, the table wants {len(target)}")
+    run = session.start_run()
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for batch in relation.batches(None, session.file_progress(relation)):
+            run.check()
+            yield batch if statement.ordinals is None else _placed(batch, ordinals, table)
+
+    try:
+        result = _append(session, statement.table, rows(), catalog)
+    finally:
+        session.end_run(run)
+    rejected = relation.rejected
+    if rejected.count:
+        result.receipt["rejected_rows"] = rejected.count
+        result.receipt["rejected_reasons"] = list(rejected.reasons)
+    return result
+
+
+def _placed(batch: pa.RecordBatch, ordinals: tuple[int, ...], table: TableVersion) -> pa.RecordBatch:
+    """A batch of some of a table's columns, the others NULL."""
+    arrays = [pa.nulls(batch.num_rows, kind.arrow) for _, kind in table.columns]
+    for place, array in zip(ordinals, batch.columns, strict=True):
+        arrays[place] = array
+    return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in table.columns])
+
+

@@ -1,0 +1,318 @@
+"""The virtual machine: runs a program's steps on a device and hands out Arrow record batches.
+
+`execute` binds each pipeline to its source (row groups of a table version, rows of an earlier step, groups of a table), fills
+its slots in the prologue, gives the work to the device, and exports the last pipeline's rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gpudb import errors
+from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, Work
+from gpudb.errors import InternalError
+from gpudb.program import (
+    EmitSink,
+    GroupSource,
+    LimitRows,
+    MakeValues,
+    OrderGroups,
+    Pipeline,
+    Program,
+    SingleRowSource,
+    SortRows,
+    StepSource,
+    TableSource,
+    TextFunction,
+)
+from gpudb.storage.column import padded_copy
+from gpudb.storage.dictionary import Dictionary
+from gpudb.storage.table import TableVersion
+from gpudb.types import RegisterType, SqlType
+from gpudb.vm.prologue import Prologue
+from gpudb.vm.texts import TextCache, Texts
+
+R = RegisterType
+BATCH_ROWS = 1 << 20
+
+
+@dataclass
+class StepRows:
+    """What a step left: emitted rows, or an order (row numbers), or a group table."""
+
+    emitted: Emitted | None = None
+    sink: EmitSink | None = None
+    group: Any = None
+    source_rows: int = 0
+    dictionaries: tuple[Dictionary | None, ...] = ()
+
+
+@dataclass
+class Machine:
+    """One execution of one program.
+
+    tables    table versions by catalog key
+    constant  the value of a constant expression, in SQL units
+    """
+
+    program: Program
+    device: Any
+    tables: Mapping[str, TableVersion]
+    constant: Callable[[Any], Any]
+    run: Run
+    cache: TextCache
+    steps: dict[int, StepRows] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.texts = Texts(dict(self.tables), self.steps, self.constant, self.cache)
+
+    def execute(self) -> StepRows:
+        """Run all steps; the result's rows."""
+        for number, step in enumerate(self.program.steps):
+            began = time.perf_counter()
+            self.run.check()
+            match step:
+                case Pipeline():
+                    self.steps[number] = self._pipeline(number, step)
+                case OrderGroups(step=of):
+                    found = self.steps[of]
+                    order = self.device.order_groups(found.group, found.source_rows, self.run)
+                    self.steps[number] = StepRows(emitted=order)
+                case SortRows(step=of, words=words):
+                    self.steps[number] = StepRows(emitted=self._sort(self.steps[of], words))
+                case LimitRows(step=of):
+                    self.steps[number] = self._limit(self.steps[of], step)
+                case MakeValues():
+                    self.steps[number] = self._values(step)
+            if self.run.profile is not None:
+                self.run.profile.append((number, time.perf_counter() - began, self._rows_of(number)))
+        return self.steps[self.program.result]
+
+    def _rows_of(self, number: int) -> int | None:
+        emitted = self.steps[number].emitted
+        return None if emitted is None else emitted.rows
+
+    # ------------------------------------------------------------------------------- pipelines
+
+    def _pipeline(self, number: int, pipeline: Pipeline) -> StepRows:
+        prologue = Prologue(pipeline, self.constant, self.texts)
+        parts, source_table = self._parts(pipeline, prologue)
+        into = None
+        if not isinstance(pipeline.sink, EmitSink) and pipeline.sink.into is not None:
+            into = self.steps[pipeline.sink.into].group
+        limit = self._limit_of(pipeline)
+        work = Work(pipeline, parts, self.run, source_table, into)
+        try:
+            if limit is None or len(parts) < 2:
+                result = self.device.run_pipeline(work)
+            else:
+                result = self._run_until(work, limit)
+        except PipelineFailure as failure:
+            raise self._error(pipeline, failure) from None
+        rows = max((part.first_row + part.rows for part in parts), default=0)
+        if isinstance(pipeline.sink, EmitSink):
+            return StepRows(emitted=result, sink=pipeline.sink, source_rows=rows)
+        return StepRows(group=result, source_rows=max(rows, self.steps[pipeline.sink.into].source_rows if into else 0))
+
+    def _limit_of(self, pipeline: Pipeline) -> int | None:
+        if not isinstance(pipeline.sink, EmitSink) or pipeline.sink.limit is None:
+            return None
+        count, offset = pipeline.sink.limit
+        if count is None or (value := self.constant(count)) is None:
+            return None
+        return int(value) + (int(self.constant(offset) or 0) if offset is not None else 0)
+
+    def _run_until(self, work: Work, limit: int) -> Emitted:
+        """Row groups a few at a time, until there are rows enough."""
+        found: list[Emitted] = []
+        rows, at, step = 0, 0, 1
+        while at < len(work.parts) and (rows < limit or not found):
+            emitted = self.device.run_pipeline(replace(work, parts=work.parts[at : at + step]))
+            found.append(emitted)
+            rows, at, step = rows + emitted.rows, at + step, step * 2
+        self.run.tiles_skipped += sum(-(-p.rows // self.device.tile_rows) for p in work.parts[at:])
+        return found[0] if len(found) == 1 else self.device.concatenated(found)
+
+    def _parts(self, pipeline: Pipeline, prologue: Prologue) -> tuple[list[Part], Any]:
+        source = pipeline.source
+        match source:
+            case TableSource():
+                return self._table_parts(pipeline, source, prologue), None
+            case SingleRowSource():
+                return [Part(1, 0, [], prologue.slots(None))], None
+            case GroupSource(step=step, order=order):
+                emitted = self.steps[order].emitted
+                assert emitted is not None
+                columns = [emitted.columns[0] for _ in pipeline.columns]
+                return [Part(emitted.rows, 0, columns, prologue.slots(None))], self.steps[step].group
+            case StepSource(steps=steps, order=order):
+                return self._step_parts(pipeline, steps, order, prologue), None
+        raise AssertionError(f"unknown source: {source}")
+
+    def _table_parts(self, pipeline: Pipeline, source: TableSource, prologue: Prologue) -> list[Part]:
+        table = self.tables[source.table]
+        parts = []
+        for group in table.row_groups:
+            chunks = tuple(group.chunks[ordinal] for ordinal in source.ordinals)
+            if source.zones and not prologue.may_match(source.zones, chunks):
+                self.run.tiles_skipped += -(-group.rows // self.device.tile_rows)
+                continue
+            columns: list[Any] = []
+            for column in pipeline.columns:
+                chunk = chunks[column.index]
+                array = chunk.stored if column.part == "stored" else chunk.validity
+                columns.append(array)
+                width = column.type.width * group.rows if column.part == "stored" else group.rows // 8
+                self.run.bytes_read += width
+            parts.append(Part(group.rows, group.first_row, columns, prologue.slots(chunks)))
+        return parts
+
+    def _step_parts(
+        self, pipeline: Pipeline, steps: tuple[int, ...], order: int | None, prologue: Prologue
+    ) -> list[Part]:
+        parts = []
+        first = 0
+        for step in steps:
+            left = self.steps[step]
+            assert left.emitted is not None and left.sink is not None
+            rows = left.emitted.rows
+            ordered = self.steps[order].emitted if order is not None else None
+            if ordered is not None:
+                rows = ordered.rows
+            columns: list[Any] = []
+            for column in pipeline.columns:
+                if column.part == "rows":
+                    assert ordered is not None
+                    columns.append(ordered.columns[0])
+                    continue
+                output = left.sink.values[column.index]
+                index = output.column if column.part == "stored" else output.validity
+                assert index is not None
+                columns.append(left.emitted.columns[index])
+                self.run.bytes_read += column.type.width * rows
+            parts.append(Part(rows, first, columns, prologue.slots(None)))
+            first += rows
+        return parts
+
+    def _error(self, pipeline: Pipeline, failure: PipelineFailure) -> errors.Error:
+        kind, message, span = pipeline.messages[failure.message]
+        if isinstance(message, TextFunction):
+            evaluated = self.texts.evaluated(message)
+            found = evaluated.error
+            if found is not None and int(evaluated.failed.sum()) == 1:
+                return type(found)(found.message, span=span, hint=found.hint)
+            what = f"could not convert a text to {message.type}" if message.name == "cast" else f"{message.name}() failed"
+            example = "" if found is None else f", for example: {found.message}"
+            return errors.ConversionError(what + example, span=span)
+        error: type[errors.Error] = getattr(errors, kind)
+        return error(message, span=span)
+
+    # ------------------------------------------------------------------------------- other steps
+
+    def _sort(self, left: StepRows, words: tuple[int, ...]) -> Emitted:
+        assert left.emitted is not None and left.sink is not None
+        columns = [left.emitted.columns[left.sink.values[w].column] for w in words]
+        return self.device.sort_rows(columns, left.emitted.rows, self.run)
+
+    def _limit(self, left: StepRows, step: LimitRows) -> StepRows:
+        assert left.emitted is not None
+        rows = left.emitted.rows
+        count = None if step.count is None else self.constant(step.count)
+        offset = (0 if step.offset is None else self.constant(step.offset)) or 0
+        for number, name in ((count, "LIMIT"), (offset, "OFFSET")):
+            if number is not None and number < 0:
+                raise errors.OutOfRangeError(f"{name} cannot be negative: {number}")
+        start = min(rows, int(offset))
+        stop = rows if count is None else min(rows, start + int(count))
+        return replace(left, emitted=self.device.slice_emitted(left.emitted, start, stop))
+
+    def _values(self, step: MakeValues) -> StepRows:
+        """Literal rows as columns; a text column gets a dictionary of its own."""
+        from gpudb.program import OutputColumn
+
+        columns: list[Any] = []
+        types: list[RegisterType] = []
+        outputs: list[OutputColumn] = []
+        dictionaries: list[Dictionary | None] = []
+        for k, sql in enumerate(step.types):
+            cells = [self.constant(row[k]) for row in step.rows]
+            dictionary = None
+            numbers: list[Any] = [0 if c is None else c for c in cells]
+            kind = R.U32 if sql.is_text else sql.register
+            if sql.is_text:
+                distinct = list(dict.fromkeys("" if c is None else c for c in cells))
+                dictionary = Dictionary.of(distinct)
+                place = {text: int(code) for text, code in zip(distinct, dictionary.codes_of(pa.array(distinct)), strict=True)}
+                numbers = [place["" if c is None else c] for c in cells]
+            types.append(kind)
+            columns.append(self.device.from_host(host_column(numbers, kind)))
+            validity = None
+            if any(row[k].value is None for row in step.rows):
+                types.append(R.MASK)
+                validity = len(columns)
+                columns.append(self.device.from_host(padded_copy(np.array([c is not None for c in cells]), np.uint8)))
+            outputs.append(OutputColumn(len(columns) - 1 - (validity is not None), kind, validity))
+            dictionaries.append(dictionary)
+        emitted = Emitted(len(step.rows), columns, tuple(types))
+        sink = EmitSink(tuple(types), tuple(outputs), False)
+        return StepRows(emitted=emitted, sink=sink, dictionaries=tuple(dictionaries))
+
+
+def host_column(numbers: list[Any], kind: RegisterType) -> np.ndarray:
+    """Padded array of a register type from Python numbers; I128 as pairs of words."""
+    if kind is R.I128:
+        words = np.zeros((len(numbers), 2), np.uint64)
+        for row, number in enumerate(numbers):
+            words[row] = (int(number) & ((1 << 64) - 1), (int(number) >> 64) & ((1 << 64) - 1))
+        return padded_copy(words.reshape(-1), np.uint64)
+    return padded_copy(np.array(numbers, kind.dtype), kind.dtype)
+
+
+def execute(
+    program: Program,
+    device: Any,
+    tables: Mapping[str, TableVersion],
+    constant: Callable[[Any], Any],
+    state: Run,
+    cache: TextCache,
+) -> tuple[Machine, StepRows]:
+    """Run a program's steps; `export` then hands out the rows.
+
+    Raises the program's own errors, QueryCancelled and MemoryLimitError.  Where a float sum does not fit its fixed-point
+    lanes, the program's exact form runs instead.
+    """
+    machine = Machine(program, device, tables, constant, state, cache)
+    try:
+        return machine, machine.execute()
+    except InexactSum:
+        if program.exact is None:
+            raise InternalError("an exact program met an inexact sum") from None
+    return execute(program.exact(), device, tables, constant, state, cache)
+
+
+def export(
+    machine: Machine, result: StepRows, names: tuple[str, ...], types: tuple[SqlType, ...]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a result as record batches of at most BATCH_ROWS rows."""
+    emitted, sink = result.emitted, result.sink
+    assert emitted is not None and sink is not None
+    schema = pa.schema([pa.field(name, sql.arrow) for name, sql in zip(names, types, strict=True)])
+    for start in range(0, emitted.rows, BATCH_ROWS):
+        machine.run.check()
+        rows = min(BATCH_ROWS, emitted.rows - start)
+        arrays = []
+        for output, sql in zip(sink.values, types, strict=True):
+            dictionary = machine.texts.dictionary(output.dictionary) if output.dictionary is not None else None
+            arrays.append(
+                machine.device.export(emitted, output.column, output.validity, sql, dictionary, start, rows)
+            )
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+__all__ = ["Machine", "Run", "execute", "export"]

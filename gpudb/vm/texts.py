@@ -1,0 +1,284 @@
+"""Dictionaries and lookup tables of text: the host part of text functions, once per distinct value.
+
+Everything here is a function of dictionary versions and constants, so results are kept: a repeated statement finds its
+lookup tables made.  Only dictionary entries pass through Arrow and NumPy here, never rows.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gpudb.errors import DatabaseError, DataError, NotSupportedError
+from gpudb.functions.cast_text import parse_values, print_values
+from gpudb.program import (
+    ColumnDictionary,
+    DictionaryReference,
+    LiteralDictionary,
+    MappedDictionary,
+    RangeDomain,
+    StepDictionary,
+    TextFunction,
+    UnionDictionary,
+)
+from gpudb.storage.column import padded_copy
+from gpudb.storage.dictionary import Dictionary
+from gpudb.types import RegisterType, SqlType
+
+LARGEST_PRODUCT = 1 << 24  # pairs of entries that a function of two varying texts is evaluated over
+KEPT_RESULTS = 256
+
+COMPARISONS = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """A text function over its domain.
+
+    values      numbers (n,), or codes into `dictionary`
+    validity    (n,) uint8
+    failed      (n,) uint8: entries for which the function raises; `error` is the first one's
+    """
+
+    values: np.ndarray
+    validity: np.ndarray
+    failed: np.ndarray
+    error: DatabaseError | None
+    dictionary: Dictionary | None
+
+
+class TextCache:
+    """Results kept per (function, dictionary versions, constants); the least recently used goes first."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Any, Any] = OrderedDict()
+
+    def get(self, key: Any, make: Any) -> Any:
+        """The kept result, or a new one."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        value = self._kept[key] = make()
+        while len(self._kept) > KEPT_RESULTS:
+            self._kept.popitem(last=False)
+        return value
+
+
+class Texts:
+    """Resolves dictionary references and lookup tables for one execution."""
+
+    def __init__(self, tables: dict[str, Any], steps: dict[int, Any], constant: Any, cache: TextCache) -> None:
+        self._tables = tables
+        self._steps = steps
+        self._constant = constant
+        self._cache = cache
+        self._resolved: dict[Any, Dictionary] = {}
+
+    def dictionary(self, reference: DictionaryReference) -> Dictionary:
+        """The dictionary that a reference stands for."""
+        if reference not in self._resolved:
+            self._resolved[reference] = self._resolve(reference)
+        return self._resolved[reference]
+
+    def _resolve(self, reference: DictionaryReference) -> Dictionary:
+        match reference:
+            case ColumnDictionary(table=table, ordinal=ordinal):
+                found = self._tables[table].dictionaries[ordinal]
+                return found if found is not None and len(found) else Dictionary.of([""])
+            case StepDictionary(step=step, column=column):
+                found = self._steps[step].dictionaries[column]
+                assert isinstance(found, Dictionary)
+                return found
+            case LiteralDictionary(expression=expression):
+                return Dictionary.of([self._constant(expression) or ""])
+            case MappedDictionary(function=function):
+                found = self.evaluated(function).dictionary
+                assert found is not None
+                return found
+            case UnionDictionary(parts=parts):
+                resolved = [self.dictionary(part) for part in parts]
+                key = ("union", tuple((id(d), len(d)) for d in resolved))
+                return self._cache.get(key, lambda: (_union(resolved), resolved))[0]
+        raise AssertionError(f"unknown dictionary: {reference}")
+
+    # ------------------------------------------------------------------------------- functions
+
+    def evaluated(self, function: TextFunction) -> Evaluated:
+        """The function over all entries of its domains; kept."""
+        domains = [d if isinstance(d, RangeDomain) else self.dictionary(d) for d in function.domains]
+        constants = tuple(a if isinstance(a, int) else ("constant", self._constant(a)) for a in function.arguments)
+        named = tuple(d if isinstance(d, RangeDomain) else (id(d), len(d)) for d in domains)
+        key = (function.name, id(function.overload), named, constants, function.type, function.try_)
+        return self._cache.get(key, lambda: (_evaluate(function, domains, constants), domains))[0]
+
+    def table(self, function: TextFunction, element: RegisterType, part: str) -> np.ndarray:
+        """A lookup table of one part of the result: value, validity or failed."""
+        found = self.evaluated(function)
+        array = {"value": found.values, "validity": found.validity, "failed": found.failed}[part]
+        return self._cache.get((id(found), part, element), lambda: (padded_copy(array, element.dtype), found))[0]
+
+    def translation(self, source: DictionaryReference, target: DictionaryReference) -> np.ndarray:
+        """(entries of source,) uint32: codes in target; every text must be there."""
+        a, b = self.dictionary(source), self.dictionary(target)
+        key = ("translation", id(a), len(a), id(b), len(b))
+        return self._cache.get(key, lambda: (padded_copy(b.codes_of(a.values), np.uint32), a, b))[0]
+
+    def ranks(self, reference: DictionaryReference, inverse: bool) -> np.ndarray:
+        """(entries,) uint32: rank of each code in binary order, or the code of each rank."""
+        dictionary = self.dictionary(reference)
+        key = ("ranks", id(dictionary), len(dictionary), inverse)
+
+        def make() -> Any:
+            ranks = dictionary.ranks()
+            if inverse:
+                codes = np.empty(len(ranks), np.uint32)
+                codes[ranks] = np.arange(len(ranks), dtype=np.uint32)
+                ranks = codes
+            return padded_copy(ranks, np.uint32), dictionary
+
+        return self._cache.get(key, make)[0]
+
+    def code(self, reference: DictionaryReference, text: str | None) -> int | None:
+        """Code of a text, or None."""
+        return None if text is None else self.dictionary(reference).lookup(text)
+
+
+def _union(dictionaries: list[Dictionary]) -> Dictionary:
+    union = dictionaries[0]
+    for other in dictionaries[1:]:
+        union = union.extend(other.values)[0]
+    return union
+
+
+def _domain_values(domain: Any) -> pa.Array:
+    """All entries of a domain as an Arrow array of its SQL type."""
+    if isinstance(domain, Dictionary):
+        return domain.values
+    return from_integers(np.arange(domain.low, domain.high + 1, dtype=np.int64), domain.type)
+
+
+def from_integers(values: np.ndarray, sql: SqlType) -> pa.Array:
+    """Arrow values of an exact SQL type from the integers behind it."""
+    if sql.kind == "BOOLEAN":
+        return pa.array(values != 0)
+    if sql.kind in ("DECIMAL", "HUGEINT"):
+        words = np.empty((len(values), 2), np.int64)
+        words[:, 0], words[:, 1] = values, values >> 63
+        return pa.Array.from_buffers(sql.arrow, len(values), [None, pa.py_buffer(words)])
+    dtype = np.dtype(f"i{sql.arrow.bit_width // 8}")
+    with np.errstate(all="ignore"):
+        narrow = values.astype(dtype)
+    return pa.Array.from_buffers(sql.arrow, len(values), [None, pa.py_buffer(narrow)])
+
+
+def _evaluate(function: TextFunction, domains: list[Any], constants: tuple[Any, ...]) -> Evaluated:
+    values = [_domain_values(domain) for domain in domains]
+    if len(values) == 2:
+        left, right = len(values[0]), len(values[1])
+        if left * right > LARGEST_PRODUCT:
+            raise NotSupportedError(
+                f"{function.name}() of two columns with {left:,} x {right:,} distinct values is not supported",
+                hint="it runs once per pair of distinct values",
+            )
+        values[0] = values[0].take(pa.array(np.repeat(np.arange(left), right)))
+        values[1] = values[1].take(pa.array(np.tile(np.arange(right), left)))
+    arguments = [values[c] if isinstance(c, int) else c[1] for c in constants]
+    count = len(values[0])
+    failed = np.zeros(max(1, count), np.uint8)
+    error: DatabaseError | None = None
+    try:
+        result = _apply(function, arguments)
+    except DataError:
+        result, error = _one_by_one(function, arguments, count, failed)
+    return _settled(function, result, failed, error)
+
+
+def _apply(function: TextFunction, arguments: list[Any]) -> pa.Array:
+    if function.overload is not None:
+        result = function.overload.body(*arguments)
+    elif function.name == "cast":
+        source = arguments[0]
+        if function.type.is_text:
+            result = print_values(source, function.domains[0].type)  # type: ignore[union-attr]
+        else:
+            result = parse_values(source, function.type, try_=function.try_)
+    else:
+        result = COMPARISONS[function.name](arguments[0], arguments[1])
+    return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
+
+
+def _one_by_one(
+    function: TextFunction, arguments: list[Any], count: int, failed: np.ndarray
+) -> tuple[pa.Array, DatabaseError | None]:
+    """Entries that raise are marked, the rest evaluated: a failing entry matters only where an alive row holds it."""
+    pieces: list[pa.Array] = []
+    error: DatabaseError | None = None
+    null = pa.nulls(1, function.type.arrow)
+
+    def run(start: int, stop: int) -> None:
+        nonlocal error
+        sliced = [a.slice(start, stop - start) if isinstance(a, pa.Array) else a for a in arguments]
+        try:
+            pieces.append(_apply(function, sliced).cast(function.type.arrow))
+            return
+        except DataError as found:
+            if stop - start == 1:
+                error = error or found
+                failed[start] = 1
+                pieces.append(null)
+                return
+        middle = (start + stop) // 2
+        run(start, middle)
+        run(middle, stop)
+
+    run(0, count)
+    return pa.concat_arrays(pieces), error
+
+
+def _settled(function: TextFunction, result: pa.Array, failed: np.ndarray, error: DatabaseError | None) -> Evaluated:
+    sql = function.type
+    count = len(result)
+    validity = np.ones(max(1, count), np.uint8)
+    if result.null_count:
+        validity[:count] = np.asarray(pc.is_valid(result)).astype(np.uint8)
+    if count == 0:
+        validity[:] = 0
+    if sql.is_text:
+        encoded = result.cast(pa.string()).dictionary_encode()
+        dictionary = Dictionary.of(encoded.dictionary) if len(encoded.dictionary) else Dictionary.of([""])
+        codes = np.zeros(max(1, count), np.uint32)
+        if len(encoded.dictionary):
+            positions = np.asarray(encoded.indices.fill_null(0))
+            own = dictionary.codes_of(encoded.dictionary)
+            codes[:count] = own[positions]
+        codes[:count][validity[:count] == 0] = 0
+        return Evaluated(codes, validity, failed, error, dictionary)
+    values = np.zeros(max(1, count), np.float64 if sql.is_float else np.int64)
+    if count:
+        values[:count] = to_numbers(result, sql)
+    return Evaluated(values, validity, failed, error, None)
+
+
+def to_numbers(result: pa.Array, sql: SqlType) -> np.ndarray:
+    """(n,) int64 or float64 behind an Arrow array of a SQL type; 0 under NULL."""
+    if result.null_count:
+        zero = pa.scalar(0, pa.int8()).cast(result.type) if not pa.types.is_temporal(result.type) else None
+        if zero is not None:
+            result = result.fill_null(zero) if not pa.types.is_boolean(result.type) else result.fill_null(False)
+    if sql.is_float:
+        return np.asarray(result.cast(pa.float64()))
+    if sql.kind == "BOOLEAN":
+        return np.asarray(result).astype(np.int64)
+    if sql.kind in ("DECIMAL", "HUGEINT"):
+        words = np.frombuffer(result.cast(sql.arrow).buffers()[1], np.int64)
+        return words[2 * result.offset : 2 * (result.offset + len(result)) : 2].copy()
+    if sql.kind == "DATE":
+        return np.asarray(result.cast(pa.date32()).cast(pa.int32()).fill_null(0)).astype(np.int64)
+    if sql.kind == "TIMESTAMP":
+        return np.asarray(result.cast(sql.arrow).cast(pa.int64()).fill_null(0))
+    return np.asarray(result.cast(pa.int64()))

@@ -1,0 +1,550 @@
+"""The walk over a logical plan that opens and closes pipelines.
+
+A `Stream` is a pipeline still open: filters and projections go into it.  Aggregates, sorts, limits and unions close it and
+open a new one over what it left.  A plan node that closes pipelines is emitted once, however often it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpudb.catalog import Catalog
+from gpudb.errors import NotSupportedError
+from gpudb.planner.emit.aggregates import GREATEST_WORD, Accumulators, Feed, Finish, GroupKeys, make_key
+from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
+from gpudb.planner.emit.expressions import ExpressionEmitter, integer_register
+from gpudb.planner.expressions import AggregateCall, Expression, Literal, conjuncts
+from gpudb.planner.logical import (
+    Aggregate,
+    Filter,
+    Limit,
+    Node,
+    Project,
+    Scan,
+    Sort,
+    UnionAll,
+    Values,
+)
+from gpudb.program import (
+    BaseSlot,
+    ColumnDictionary,
+    EmitSink,
+    GroupSink,
+    GroupSource,
+    LimitRows,
+    MakeValues,
+    Operand,
+    OrderGroups,
+    OutputColumn,
+    PlainSlot,
+    Program,
+    SingleRowSource,
+    SortRows,
+    Step,
+    StepDictionary,
+    StepSource,
+    TableSource,
+)
+from gpudb.types import RegisterType, SqlType
+
+R = RegisterType
+
+
+class LazyValues(Sequence[Value]):
+    """Values of a node's columns, made when first asked for: what is not used costs nothing."""
+
+    def __init__(self, makers: Sequence[Callable[[], Value]]) -> None:
+        self._makers = makers
+        self._made: dict[int, Value] = {}
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        if index not in self._made:
+            self._made[index] = self._makers[index]()
+        return self._made[index]
+
+
+@dataclass
+class Stream:
+    """An open pipeline, the values of its columns, and the mask of rows still alive (None: all)."""
+
+    builder: PipelineBuilder
+    values: Sequence[Value]
+    alive: Operand | None
+    row_bound: int
+    filtered: bool = False
+
+    def emitter(self) -> ExpressionEmitter:
+        """An expression emitter over this stream's columns."""
+        return ExpressionEmitter(self.builder, self.values, self.alive)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a closed pipeline left: its step and what each column is."""
+
+    steps: tuple[int, ...]
+    columns: tuple[Value, ...]
+    row_bound: int
+    order: int | None = None
+
+
+class QueryEmitter:
+    """Emits one query."""
+
+    def __init__(self, catalog: Catalog, exact: bool) -> None:
+        self.catalog = catalog
+        self.exact = exact
+        self.steps: list[Step] = []
+        self.tables: set[str] = set()
+        self.fixed_used = False
+        self._left: dict[Node, Callable[[], Stream]] = {}
+
+    def add(self, step: Step) -> int:
+        self.steps.append(step)
+        return len(self.steps) - 1
+
+    # ------------------------------------------------------------------------------------------- nodes
+
+    def stream(self, node: Node) -> Stream:
+        """An open pipeline that yields the node's rows."""
+        match node:
+            case Scan():
+                return self._scan(node)
+            case Filter():
+                stream = self.stream(node.input)
+                self._filter(stream, node.predicate)
+                return stream
+            case Project():
+                return self._project(self.stream(node.input), node.expressions)
+            case Values() if not any(node.rows) and len(node.rows) == 1:
+                return Stream(PipelineBuilder(SingleRowSource(), 1), [], None, 1)
+        if node not in self._left:
+            self._left[node] = self._close(node)
+        return self._left[node]()
+
+    def _close(self, node: Node) -> Callable[[], Stream]:
+        match node:
+            case Aggregate():
+                return self._aggregate(node)
+            case Sort():
+                left = self._sort(node)
+                return lambda: self.open(left)
+            case Limit():
+                left = self._limit(node)
+                return lambda: self.open(left)
+            case UnionAll():
+                left = self._union(node)
+                return lambda: self.open(left)
+            case Values():
+                left = self._values(node)
+                return lambda: self.open(left)
+        raise NotSupportedError(f"plan node not supported: {type(node).__name__}")
+
+    def _scan(self, node: Scan) -> Stream:
+        layout = self.catalog.table(node.table)
+        assert layout is not None, f"table vanished while planning: {node.table}"
+        self.tables.add(node.table)
+        builder = PipelineBuilder(TableSource(node.table, node.ordinals), layout.row_bound)
+
+        def maker(index: int, ordinal: int) -> Callable[[], Value]:
+            sql = layout.columns[ordinal][1]
+            column = layout.layouts[ordinal]
+
+            def make() -> Value:
+                valid = None
+                if column.has_nulls:
+                    bits = builder.column(index, "validity", R.MASK)
+                    valid = builder.block_once("ExpandValidity", (R.MASK,), R.MASK, bits)
+                low, high = column.low, column.high
+                if sql.is_exact or sql.is_text:
+                    low, high = (0 if low is None else low), (0 if high is None else high)
+                dictionary = ColumnDictionary(node.table, ordinal) if sql.is_text else None
+                if column.stored is None:
+                    if sql.is_float:
+                        kind = sql.register
+                    elif sql.is_text:
+                        kind = R.U32
+                    else:
+                        kind = R.MASK if sql.kind == "BOOLEAN" else integer_register(low, high)  # type: ignore[arg-type]
+                    operand = builder.slot(BaseSlot(kind, index))
+                    return Value(sql, kind, operand, valid, low, high, dictionary)
+                operand = builder.column(index, "stored", column.stored)
+                plain = sql.is_float or column.stored in (R.MASK, R.I64)
+                stored = None if plain and column.stored is not R.I64 else Stored(index, column.encoded)
+                return Value(sql, column.stored, operand, valid, low, high, dictionary, stored)
+
+            return make
+
+        values = LazyValues([maker(k, ordinal) for k, ordinal in enumerate(node.ordinals)])
+        stream = Stream(builder, values, None, layout.row_bound)
+        if node.predicate is not None:
+            zones = self._filter(stream, node.predicate)
+            builder.source = TableSource(node.table, node.ordinals, tuple(zones))
+        return stream
+
+    @staticmethod
+    def _filter(stream: Stream, predicate: Expression) -> list[tuple[int, int]]:
+        """Drop rows for which the predicate is not TRUE; the zone tests that follow from it."""
+        emitter = stream.emitter()
+        mask = emitter.filter(conjuncts(predicate))
+        stream.alive = stream.builder.both(stream.alive, mask)
+        stream.filtered = True
+        return emitter.zones
+
+    def _project(self, stream: Stream, expressions: tuple[Expression, ...]) -> Stream:
+        emitter = stream.emitter()
+        makers = [lambda e=e: emitter.value(e) for e in expressions]
+        return replace(stream, values=LazyValues(makers))  # type: ignore[arg-type]
+
+    # ------------------------------------------------------------------------------------------- emitting rows
+
+    def emit(self, stream: Stream, values: list[Value], limit: Any = None) -> tuple[int, tuple[Value, ...]]:
+        """Close the stream with an Emit sink of these values as they are; the step, and what each column became."""
+        builder = stream.builder
+        emitter = stream.emitter()
+        rows = self._rows(stream)
+        columns: list[RegisterType] = []
+        outputs: list[OutputColumn] = []
+        became: list[Value] = []
+        for value in values:
+            value = self._settled(emitter, value)
+            column = self._emit_column(builder, columns, value.operand, rows)
+            validity = None
+            if value.valid is not None:
+                validity = self._emit_column(builder, columns, value.valid, rows)
+            outputs.append(OutputColumn(column, value.type, validity, value.dictionary))
+            became.append(replace(value, operand=PLAIN_OPERAND, valid=PLAIN_OPERAND if value.valid else None))
+        step = self.add(builder.finish(EmitSink(tuple(columns), tuple(outputs), stream.filtered, limit)))
+        return step, tuple(became)
+
+    @staticmethod
+    def _rows(stream: Stream) -> Operand | None:
+        if stream.alive is None:
+            return None
+        builder = stream.builder
+        builder.block("SkipIfNone", (), stream.alive)
+        return builder.block_once("EmitRows", (R.U32,), R.U32, stream.alive)
+
+    @staticmethod
+    def _emit_column(builder: PipelineBuilder, columns: list[R], operand: Operand, rows: Operand | None) -> int:
+        operand = builder.vector(operand)
+        assert operand.type is not None
+        width = WIDTH_TYPE[operand.type.width]
+        columns.append(operand.type)
+        if rows is None:
+            builder.block("EmitAll", (width,), len(columns) - 1, operand)
+        else:
+            builder.block("Emit", (width, R.U32), len(columns) - 1, operand, rows)
+        return len(columns) - 1
+
+    @staticmethod
+    def _settled(emitter: ExpressionEmitter, value: Value) -> Value:
+        """A value as an intermediate holds it: decoded, texts as u32 codes."""
+        if value.sql.is_text:
+            return replace(value, operand=emitter.converted(value.operand, R.U32), type=R.U32, stored=None)
+        return emitter.decoded(value)
+
+    def open(self, left: Left) -> Stream:
+        """A new pipeline over rows that steps left."""
+        builder = PipelineBuilder(StepSource(left.steps, left.order), left.row_bound)
+
+        def maker(index: int, value: Value) -> Callable[[], Value]:
+            def make() -> Value:
+                operand = builder.column(index, "stored", value.type)
+                valid = builder.column(index, "validity", R.MASK) if value.valid is not None else None
+                if left.order is not None:
+                    rows = builder.column(0, "rows", R.U32)
+                    operand = builder.block_once("Gather", (value.type, value.type, R.U32), value.type, operand, rows)
+                    if valid is not None:
+                        valid = builder.block_once("Gather", (R.MASK, R.MASK, R.U32), R.MASK, valid, rows)
+                return replace(value, operand=operand, valid=valid)
+
+            return make
+
+        return Stream(builder, LazyValues([maker(k, v) for k, v in enumerate(left.columns)]), None, left.row_bound)
+
+    # ------------------------------------------------------------------------------------------- order and limit
+
+    def _sort(self, node: Sort, limit: Limit | None = None) -> Left:
+        stream = self.stream(node.input)
+        emitter = stream.emitter()
+        words: list[Value] = []
+        for key in node.keys:
+            words += sort_words(emitter, emitter.value(key.expression), key.descending, key.nulls_first)
+        width = len(node.columns)
+        step, became = self.emit(stream, [*(stream.values[k] for k in range(width)), *words])
+        order = self.add(SortRows(step, tuple(range(width, width + len(words)))))
+        return Left((step,), became[:width], stream.row_bound, order)
+
+    def _limit(self, node: Limit) -> Left:
+        if isinstance(node.input, Sort):
+            left = self._sort(node.input)
+            order = self.add(LimitRows(left.order or 0, node.count, node.offset))
+            return replace(left, order=order)
+        stream = self.stream(node.input)
+        values = [stream.values[k] for k in range(len(node.columns))]
+        step, became = self.emit(stream, values, (node.count, node.offset))
+        limited = self.add(LimitRows(step, node.count, node.offset))
+        bound = stream.row_bound
+        if node.count is not None and node.count.slot is None and isinstance(node.count.value, int):
+            bound = max(1, min(bound, node.count.value))
+        return Left((limited,), became, bound)
+
+    def _union(self, node: UnionAll) -> Left:
+        streams = [self.stream(branch) for branch in node.branches]
+        steps: list[int] = []
+        columns = [[s.values[k] for s in streams] for k in range(len(node.columns))]
+        unified: list[list[Value]] = [[] for _ in streams]
+        for column, (_, sql) in zip(columns, node.columns, strict=True):
+            nullable = any(v.valid is not None for v in column)
+            settled = [self._settled(s.emitter(), v) for s, v in zip(streams, column, strict=True)]
+            kind, low, high, dictionary = unified_form(sql, settled)
+            for stream, value, out in zip(streams, settled, unified, strict=True):
+                emitter = stream.emitter()
+                if sql.is_text and not value.is_null:
+                    operand = emitter.translated(value, dictionary)
+                else:
+                    operand = emitter.in_register(value, kind)
+                valid = value.valid
+                if nullable and valid is None:
+                    valid = stream.builder.vector(stream.builder.slot(PlainSlot(R.MASK, 1)))
+                out.append(Value(sql, kind, operand, valid, low, high, dictionary))
+        became: tuple[Value, ...] = ()
+        for stream, values in zip(streams, unified, strict=True):
+            step, became = self.emit(stream, values)
+            steps.append(step)
+        return Left(tuple(steps), became, sum(s.row_bound for s in streams))
+
+    def _values(self, node: Values) -> Left:
+        literal = all(isinstance(e, Literal) for row in node.rows for e in row)
+        if not literal or not node.columns:
+            branches = tuple(
+                Project(node.columns, Values((), ((),)), row) for row in node.rows
+            )
+            return self._union(UnionAll(node.columns, branches))
+        step = self.add(MakeValues(node.rows, tuple(sql for _, sql in node.columns)))
+        columns = []
+        for k, (_, sql) in enumerate(node.columns):
+            cells = [row[k] for row in node.rows]
+            valid = PLAIN_OPERAND if any(c.value is None for c in cells) else None  # type: ignore[attr-defined]
+            kind = R.U32 if sql.is_text else sql.register
+            low, high = (0, len(cells) - 1) if sql.is_text else sql.bounds if sql.is_exact else (None, None)
+            reference = StepDictionary(step, k) if sql.is_text else None
+            columns.append(Value(sql, kind, PLAIN_OPERAND, valid, low, high, reference))
+        return Left((step,), tuple(columns), max(1, len(node.rows)))
+
+    # ------------------------------------------------------------------------------------------- groups
+
+    def _aggregate(self, node: Aggregate) -> Callable[[], Stream]:
+        stream = self.stream(node.input)
+        emitter = stream.emitter()
+        key_values = [emitter.value(key) for key in node.keys]
+        keys = GroupKeys.plan([make_key(emitter, value) for value in key_values])
+        one = not node.keys
+        accumulators = Accumulators(one, stream.row_bound, self.exact)
+        group = None if one else keys.locate(emitter, key_values, stream.alive)
+        feed = Feed(accumulators, emitter, group, stream.alive)
+        finishes: list[Finish | None] = []
+        for call in node.aggregates:
+            if call.distinct and call.name not in ("min", "max", "bool_and", "bool_or", "any_value", "first", "arg_min", "arg_max"):
+                finishes.append(None)
+                continue
+            mask = emitter.true(call.filter) if call.filter is not None else None
+            finishes.append(feed.aggregate(call, emitter.value, mask))
+        feed.finish(first_rows=not one)
+        table = len(self.steps)
+        capacity = 1 if one else keys.capacity
+        kind = "one" if one else "dense" if keys.dense else "hash"
+        # Words that DISTINCT aggregates add come later, so the sink is made once they are known.
+        self.steps.append(None)  # type: ignore[arg-type]
+        closers: list[Callable[[tuple[tuple[str, int], ...]], None]] = []
+        sink = lambda words, into=None: GroupSink(kind, capacity, keys.key_words, words, into)  # noqa: E731
+        finished = lambda words: self.steps.__setitem__(table, stream.builder.finish(sink(words)))  # noqa: E731
+        for number, call in enumerate(node.aggregates):
+            if finishes[number] is None:
+                finish, closer = self._distinct(node, call, keys, accumulators, table, sink)
+                finishes[number] = finish
+                closers.append(closer)
+        words = tuple(accumulators.words)
+        finished(words)
+        for closer in closers:
+            closer(words)
+        self.fixed_used |= accumulators.fixed_used
+        order = self.add(OrderGroups(table))
+        bound = 1 if one else min(stream.row_bound, keys.capacity) if keys.dense else stream.row_bound
+
+        def reopen() -> Stream:
+            builder = PipelineBuilder(GroupSource(table, order), bound, table_step=table)
+            rows = builder.column(0, "rows", R.U32)
+            inner = ExpressionEmitter(builder, [], None)
+            makers: list[Callable[[], Value]] = []
+            for k in range(len(node.keys)):
+                makers.append(lambda k=k: keys.value(inner, rows, k))  # type: ignore[misc]
+            for finish in finishes:
+                makers.append(lambda finish=finish: finish(inner, rows))  # type: ignore[misc]
+            return Stream(builder, LazyValues(makers), None, bound)
+
+        return reopen
+
+    def _distinct(
+        self, node: Aggregate, call: AggregateCall, keys: GroupKeys, accumulators: Accumulators, table: int, sink: Any
+    ) -> tuple[Finish, Callable[[tuple[tuple[str, int], ...]], None]]:
+        """A DISTINCT aggregate: group by (keys, argument) first, then feed each distinct value once into the main table."""
+        stream = self.stream(node.input)
+        emitter = stream.emitter()
+        values = [emitter.value(key) for key in node.keys]
+        arguments = [emitter.value(a) for a in call.arguments]
+        alive = stream.alive
+        if call.filter is not None:
+            alive = stream.builder.both(alive, emitter.true(call.filter))
+        for argument in arguments:
+            alive = stream.builder.both(alive, argument.valid)
+        inner_keys = [make_key(emitter, value) for value in (*values, *arguments)]
+        inner = GroupKeys.plan(inner_keys)
+        located = inner.locate(emitter, [*values, *arguments], alive)
+        feed = Feed(Accumulators(False, stream.row_bound, self.exact), emitter, located, alive)
+        feed.finish(first_rows=True)
+        inner_table = self.add(
+            stream.builder.finish(
+                GroupSink("dense" if inner.dense else "hash", inner.capacity, inner.key_words, (("min", GREATEST_WORD),))
+            )
+        )
+        order = self.add(OrderGroups(inner_table))
+        builder = PipelineBuilder(GroupSource(inner_table, order), stream.row_bound, table_step=inner_table)
+        rows = builder.column(0, "rows", R.U32)
+        second = ExpressionEmitter(builder, [], None)
+        outer_values = [inner.value(second, rows, k) for k in range(len(values))]
+        distinct_values = [replace(inner.value(second, rows, len(values) + k), valid=None) for k in range(len(arguments))]
+        group = None if not node.keys else keys.locate(second, outer_values, None)
+        outer_feed = Feed(accumulators, second, group, None)
+        supply = iter(distinct_values)
+        finish = outer_feed.aggregate(replace(call, distinct=False), lambda _: next(supply), None)
+        outer_feed.finish(first_rows=False)
+        place = len(self.steps)
+        self.steps.append(None)  # type: ignore[arg-type]
+
+        def closer(words: tuple[tuple[str, int], ...]) -> None:
+            self.steps[place] = builder.finish(sink(words, table))
+
+        return finish, closer
+
+
+PLAIN_OPERAND = Operand(3, 0)
+WIDTH_TYPE = {1: R.U8, 2: R.U16, 4: R.U32, 8: R.I64, 16: R.I128}
+
+
+def unified_form(sql: SqlType, values: list[Value]) -> tuple[R, Any, Any, Any]:
+    """Register type, bounds and dictionary that hold all values of a union's column."""
+    if sql.is_text:
+        from gpudb.program import UnionDictionary
+
+        references = list(dict.fromkeys(v.dictionary for v in values if not v.is_null)) or [values[0].dictionary]
+        bounds = {v.dictionary: v.high + 1 for v in values if not v.is_null}
+        dictionary = references[0] if len(references) == 1 else UnionDictionary(tuple(references))  # type: ignore[arg-type]
+        return R.U32, 0, max(sum(bounds.values()) - 1, 0), dictionary
+    if sql.is_float:
+        known = [v for v in values if not v.is_null]
+        if known and all(v.low is not None for v in known):
+            return sql.register, min(v.low for v in known), max(v.high for v in known), None
+        return sql.register, None, None, None
+    if sql.kind == "BOOLEAN":
+        return R.MASK, 0, 1, None
+    low, high = min(v.low for v in values), max(v.high for v in values)
+    return integer_register(low, high), low, high, None
+
+
+def sort_words(emitter: ExpressionEmitter, value: Value, descending: bool, nulls_first: bool) -> list[Value]:
+    """Order words of an ORDER BY term, most significant first; NULL has a word of its own where it can occur."""
+    builder = emitter.builder
+    from gpudb.types import BIGINT
+
+    def word(operand: Operand) -> Value:
+        return Value(BIGINT, R.I64, operand, None)
+
+    words: list[Value] = []
+    if value.sql.is_text:
+        parts = [builder.make("Convert", R.I64, builder.vector(emitter.ranks(value)))]
+    else:
+        value = emitter.decoded(value)
+        operand = builder.vector(value.operand)
+        if value.type is R.I128:
+            parts = [builder.make("HighWord", R.I64, operand), builder.make("LowWord", R.I64, operand)]
+        elif value.type is R.I64:
+            parts = [operand]
+        else:
+            parts = [builder.make("OrderWord", R.I64, operand)]
+    if descending:
+        parts = [builder.make("BitNot", R.I64, part) for part in parts]
+    if value.valid is not None:
+        flag = value.valid if nulls_first else builder.make("Not", R.MASK, value.valid)
+        words.append(word(builder.make("OrderWord", R.I64, flag)))
+        parts = [builder.make("Keep", R.I64, part, value.valid) for part in parts]
+    return words + [word(part) for part in parts]
+
+
+def export_form(emitter: ExpressionEmitter, value: Value) -> Value:
+    """A result value in the width of its SQL type's Arrow buffer, zero under NULL."""
+    sql = value.sql
+    builder = emitter.builder
+    if sql.is_text:
+        operand, kind = emitter.converted(value.operand, R.U32), R.U32
+    elif sql.is_float:
+        kind = sql.register
+        operand = emitter.in_register(value, kind)
+    elif sql.kind in ("BOOLEAN",):
+        value = emitter.decoded(value)
+        operand, kind = emitter.in_register(value, R.MASK), R.MASK
+    else:
+        value = emitter.decoded(value)
+        kind = EXPORT_REGISTER[sql.kind]
+        if kind in (R.U8, R.U16):
+            operand = emitter.converted(builder.vector(emitter.in_register(value, R.I32)), kind)
+        else:
+            operand = emitter.in_register(value, kind)
+    operand = builder.vector(operand)
+    if value.valid is not None:
+        operand = builder.make("Keep", kind, operand, value.valid)
+    return replace(value, operand=operand, type=kind, stored=None)
+
+
+EXPORT_REGISTER = {
+    "TINYINT": R.U8,
+    "SMALLINT": R.U16,
+    "INTEGER": R.I32,
+    "BIGINT": R.I64,
+    "HUGEINT": R.I128,
+    "DECIMAL": R.I128,
+    "DATE": R.I32,
+    "TIMESTAMP": R.I64,
+    "NULL": R.I32,
+}
+
+
+def emit_program(plan: Node, catalog: Catalog, *, exact: bool = False) -> Program:
+    """Emit a plan as a verified program.  Raises NotSupportedError naming what cannot be run."""
+    emitter = QueryEmitter(catalog, exact)
+    stream = emitter.stream(plan)
+    expressions = stream.emitter()
+    for (name, sql) in plan.columns:
+        if sql.kind == "INTERVAL":
+            raise NotSupportedError(f"INTERVAL results are not supported: column {name}")
+    values = [export_form(expressions, stream.values[k]) for k in range(len(plan.columns))]
+    result, _ = emitter.emit(stream, values)
+    program = Program(
+        steps=tuple(emitter.steps),
+        names=tuple(name for name, _ in plan.columns),
+        types=tuple(sql for _, sql in plan.columns),
+        tables=tuple(sorted(emitter.tables)),
+        result=result,
+        exact=(lambda: emit_program(plan, catalog, exact=True)) if emitter.fixed_used else None,
+    )
+    return program.verify()
+
+

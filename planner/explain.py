@@ -1,0 +1,96 @@
+"""Logical plans as indented text: stable, so that golden files can be compared."""
+
+from __future__ import annotations
+
+from gpudb.planner.expressions import (
+    AggregateCall,
+    And,
+    Call,
+    Case,
+    Cast,
+    Coalesce,
+    Column,
+    Comparison,
+    Expression,
+    InList,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+)
+from gpudb.planner.logical import Aggregate, Filter, Limit, Node, Project, Scan, Sort, UnionAll, Values
+
+
+def logical_lines(plan: Node) -> list[str]:
+    """One line a node, inputs indented below it."""
+    lines: list[str] = []
+
+    def walk(node: Node, depth: int) -> None:
+        lines.append("  " * depth + _node(node))
+        for below in node.inputs():
+            walk(below, depth + 1)
+
+    walk(plan, 0)
+    return lines
+
+
+def _node(node: Node) -> str:
+    match node:
+        case Scan(table=table, predicate=predicate):
+            names = ", ".join(name for name, _ in node.columns)
+            return f"Scan {table} [{names}]" + (f" where {text(predicate)}" if predicate is not None else "")
+        case Values(rows=rows):
+            return f"Values {len(rows)} row(s)"
+        case Filter(predicate=predicate):
+            return f"Filter {text(predicate)}"
+        case Project(expressions=expressions):
+            return f"Project {', '.join(map(text, expressions))}"
+        case Aggregate(keys=keys, aggregates=aggregates):
+            return f"Aggregate [{', '.join(map(text, keys))}] {', '.join(map(text, aggregates))}".rstrip()
+        case Sort(keys=keys):
+            terms = [
+                text(k.expression) + (" desc" if k.descending else "") + (" nulls first" if k.nulls_first else "")
+                for k in keys
+            ]
+            return f"Sort {', '.join(terms)}"
+        case Limit(count=count, offset=offset):
+            return "Limit " + (text(count) if count else "all") + (f" offset {text(offset)}" if offset else "")
+        case UnionAll(branches=branches):
+            return f"UnionAll of {len(branches)}"
+    return type(node).__name__
+
+
+def text(expression: Expression) -> str:
+    """An expression in SQL-like words; columns by name and number."""
+    match expression:
+        case Literal(value=value):
+            if value is None:
+                return "NULL"
+            return f"'{value}'" if isinstance(value, str) else f"{value}::{expression.type}"
+        case Column(index=index, name=name):
+            return f"{name}#{index}"
+        case Call(name=name, arguments=arguments):
+            return f"{name}({', '.join(map(text, arguments))})"
+        case Comparison(operator=operator, left=left, right=right):
+            return f"{text(left)} {operator} {text(right)}"
+        case And(arguments=arguments):
+            return "(" + " and ".join(map(text, arguments)) + ")"
+        case Or(arguments=arguments):
+            return "(" + " or ".join(map(text, arguments)) + ")"
+        case Not(argument=argument):
+            return f"not {text(argument)}"
+        case IsNull(argument=argument):
+            return f"{text(argument)} is null"
+        case InList(argument=argument, items=items):
+            return f"{text(argument)} in ({', '.join(map(text, items))})"
+        case Case(conditions=conditions, results=results, otherwise=otherwise):
+            arms = " ".join(f"when {text(c)} then {text(r)}" for c, r in zip(conditions, results, strict=True))
+            return f"case {arms} else {text(otherwise)} end"
+        case Coalesce(arguments=arguments):
+            return f"coalesce({', '.join(map(text, arguments))})"
+        case Cast(argument=argument, try_=try_):
+            return f"{'try_' if try_ else ''}cast({text(argument)} as {expression.type})"
+        case AggregateCall(name=name, arguments=arguments, distinct=distinct, filter=condition):
+            inner = ("distinct " if distinct else "") + ", ".join(map(text, arguments))
+            return f"{name}({inner})" + (f" filter {text(condition)}" if condition is not None else "")
+    return type(expression).__name__
