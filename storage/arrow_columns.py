@@ -1,4 +1,4 @@
-"""Arrow columns of any origin as columns of SQL types: Parquet files, IPC files, and tables handed over by Python.
+"""The columns of Parquet and Arrow IPC files as columns of SQL types.
 
 bool, int8 .. int64          BOOLEAN, TINYINT .. BIGINT
 uint8, uint16, uint32        SMALLINT, INTEGER, BIGINT: the next larger signed type
@@ -6,7 +6,7 @@ uint64                       BIGINT; a value past 2**63 - 1 is an error
 half_float, float, double    REAL, REAL, DOUBLE
 decimal(p, s), 0 <= s <= p   DECIMAL(p, s) up to 38 digits
 date32, date64               DATE
-timestamp s, ms, us, ns      TIMESTAMP, nanoseconds rounded down to microseconds
+timestamp s, ms, us, ns      TIMESTAMP, nanoseconds rounded to microseconds
 string, large_string, string_view, and dictionaries of them    VARCHAR
 dictionaries of other types  their values' type
 null                         INTEGER, as DuckDB has it
@@ -22,42 +22,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpudb.errors import InputError, NotSupportedError
+from gpudb.storage.arrow import sql_type
+from gpudb.storage.csv_writer import value_texts
 from gpudb.storage.file_relation import quoted_list
-from gpudb.types import (
-    BIGINT,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INTEGER,
-    REAL,
-    SMALLINT,
-    TIMESTAMP,
-    TINYINT,
-    VARCHAR,
-    SqlType,
-    decimal,
-)
-
-_SIMPLE = {
-    pa.bool_(): BOOLEAN, pa.int8(): TINYINT, pa.int16(): SMALLINT, pa.int32(): INTEGER, pa.int64(): BIGINT,
-    pa.uint8(): SMALLINT, pa.uint16(): INTEGER, pa.uint32(): BIGINT, pa.uint64(): BIGINT, pa.float16(): REAL,
-    pa.float32(): REAL, pa.float64(): DOUBLE, pa.date32(): DATE, pa.date64(): DATE, pa.string(): VARCHAR,
-    pa.large_string(): VARCHAR, pa.string_view(): VARCHAR, pa.null(): INTEGER,
-}  # fmt: skip
+from gpudb.storage.text_values import convert_texts
+from gpudb.types import BIGINT, VARCHAR, SqlType
 
 
 def sql_type_of(arrow_type: pa.DataType) -> SqlType | None:
     """The SQL type that holds a column of `arrow_type`, or None where there is none."""
-    if pa.types.is_dictionary(arrow_type):
-        return sql_type_of(arrow_type.value_type)
-    if pa.types.is_decimal(arrow_type):
-        fits = 1 <= arrow_type.precision <= 38 and 0 <= arrow_type.scale <= arrow_type.precision
-        return decimal(arrow_type.precision, arrow_type.scale) if fits else None
-    if pa.types.is_timestamp(arrow_type):
-        return TIMESTAMP if arrow_type.tz is None else None
-    if isinstance(arrow_type, pa.BaseExtensionType):
-        return sql_type_of(arrow_type.storage_type) if arrow_type.extension_name == "arrow.json" else None
-    return _SIMPLE.get(arrow_type)
+    if pa.types.is_uint64(arrow_type):
+        return BIGINT
+    try:
+        return sql_type(arrow_type)
+    except NotSupportedError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -103,9 +82,9 @@ def map_columns(schema: pa.Schema, path: str) -> list[ColumnMapping]:
             repeat += 1
             unique = f"{name}_{repeat}"
         taken.add(unique.lower())
-        sql_type = sql_type_of(field.type)
+        found = sql_type_of(field.type)
         mappings.append(
-            ColumnMapping(unique, sql_type or VARCHAR, position, field.name, field.type, sql_type is not None, path)
+            ColumnMapping(unique, found or VARCHAR, position, field.name, field.type, found is not None, path)
         )
     return mappings
 
@@ -147,28 +126,73 @@ def convert_column(column: pa.Array, mapping: ColumnMapping, path: str) -> pa.Ar
         column = column.storage
     if pa.types.is_dictionary(column.type):
         column = column.dictionary.take(column.indices)
-    wanted = mapping.sql_type.arrow
-    if column.type == wanted:
-        if pa.types.is_string(wanted):
-            _check_utf8(column, mapping, path)
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    if pa.types.is_string(column.type):
+        _check_utf8(column, mapping, path)
+    if column.type == mapping.sql_type.arrow:
         return column
     try:
-        if pa.types.is_timestamp(column.type) and column.type.unit == "ns" and pa.types.is_timestamp(wanted):
-            return pc.floor_temporal(column, unit="microsecond").cast(wanted)
-        if pa.types.is_float16(column.type):
-            column = column.cast(pa.float32())
-        converted = column.cast(wanted)
-        if pa.types.is_string(wanted):
-            _check_utf8(converted, mapping, path)
-        return converted
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        if isinstance(error, pa.ArrowNotImplementedError):
-            raise NotSupportedError(
-                f"columns of type {column.type} cannot become {mapping.sql_type}: column {mapping.name}, file {path}"
-            ) from None
+        return _converted(column, mapping.sql_type)
+    except pa.ArrowNotImplementedError:
+        raise NotSupportedError(
+            f"columns of type {column.type} cannot become {mapping.sql_type}: column {mapping.name}, file {path}"
+        ) from None
+    except (pa.ArrowInvalid, ValueError):
         raise InputError(
             f"a value of type {column.type} does not fit {mapping.sql_type}: column {mapping.name}, file {path}"
         ) from None
+
+
+def _converted(column: pa.Array, wanted: SqlType) -> pa.Array:
+    """A column of another type, as DuckDB casts it.  Raises pa.ArrowInvalid or ValueError where a value does not fit."""
+    if pa.types.is_float16(column.type):
+        column = column.cast(pa.float32())
+    if pa.types.is_timestamp(column.type):
+        if column.type.unit == "ns":
+            column = _whole_microseconds(column)
+        if wanted.kind == "DATE":
+            return pc.floor_temporal(column, unit="day").cast(pa.date32())
+    if pa.types.is_floating(column.type) and wanted.is_integer:
+        column = pc.round(column, round_mode="half_to_even")
+        return column.cast(pa.int64()).cast(wanted.arrow) if wanted.kind != "HUGEINT" else _through_text(column, wanted)
+    if wanted.kind == "DOUBLE" and pa.types.is_integer(column.type):
+        return column.cast(wanted.arrow, safe=False)
+    if pa.types.is_float64(column.type) and wanted.kind == "REAL":
+        narrow = column.cast(wanted.arrow)
+        if pc.any(pc.and_(pc.is_inf(narrow), pc.is_finite(column))).as_py():
+            raise ValueError("out of range")
+        return narrow
+    if wanted.is_text or wanted.kind in ("DECIMAL", "HUGEINT") or pa.types.is_string(column.type):
+        return _through_text(column, wanted)
+    if pa.types.is_decimal(column.type) and wanted.is_integer:
+        return _through_text(column, wanted)
+    return column.cast(wanted.arrow)
+
+
+def _whole_microseconds(column: pa.Array) -> pa.Array:
+    """Nanoseconds rounded to the nearest microsecond, halves away from the epoch."""
+    nanoseconds = column.cast(pa.int64())
+    whole = pc.divide(nanoseconds, 1000)  # towards zero
+    rest = pc.subtract(nanoseconds, pc.multiply(whole, 1000))
+    away = pc.subtract(pc.greater_equal(rest, 500).cast(pa.int64()), pc.less_equal(rest, -500).cast(pa.int64()))
+    return pc.add(whole, away).cast(pa.timestamp("us"))
+
+
+def _through_text(column: pa.Array, wanted: SqlType) -> pa.Array:
+    """By way of the text that SQL would show.  Raises ValueError where the text is no value of the type."""
+    if pa.types.is_decimal(column.type) and wanted.kind == "DECIMAL" and wanted.scale >= column.type.scale:
+        return column.cast(wanted.arrow)
+    if pa.types.is_integer(column.type) and wanted.kind == "HUGEINT":
+        return column.cast(wanted.arrow)
+    if pa.types.is_boolean(column.type) and not wanted.is_text:
+        column = column.cast(pa.int8())
+    values, bad = convert_texts(value_texts(column), wanted)
+    if bad.any():
+        raise ValueError("not a value of the type")
+    return values
 
 
 def _check_utf8(column: pa.Array, mapping: ColumnMapping, path: str) -> None:

@@ -356,7 +356,7 @@ def detect_dialect(sample: bytes, options: CsvOptions, complete: bool, expected:
         sample = sample[: sample.rfind(newline) + 1] or sample
     skip = options.skip or 0
     best: tuple[tuple[float, ...], Dialect] | None = None
-    quotes = (options.quote,) if options.quote is not None else (*QUOTES, "")
+    quotes: tuple[str, ...] = (options.quote,) if options.quote is not None else (*QUOTES, "")
     delimiters = (options.delimiter,) if options.delimiter is not None else DELIMITERS
     comments = (options.comment,) if options.comment is not None else ("", "#")
     present = [d for d in delimiters if d.encode() in sample] or [delimiters[0]]
@@ -366,7 +366,7 @@ def detect_dialect(sample: bytes, options: CsvOptions, complete: bool, expected:
         for quote in quotes:
             if quote and options.quote is None and quote != '"' and quote.encode() not in sample:
                 continue
-            escapes = (options.escape,) if options.escape is not None else (quote,)
+            escapes: tuple[str, ...] = (options.escape if options.escape is not None else quote,)
             if options.escape is None and quote and b"\\" + quote.encode() in sample:
                 escapes = (quote, "\\")
             for escape in escapes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,25 +19,36 @@ def float_texts(values: pa.Array) -> pa.Array:
     texts = pc.cast(values, pa.string())
     whole = pc.match_substring_regex(texts, r"^-?\d+$")
     texts = pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
-    size = pc.abs(values)  # Arrow turns to exponents elsewhere than Python and DuckDB do: these few are respelled
-    differs = pc.or_(
-        pc.and_(pc.greater_equal(size, 1e15), pc.less(size, 1e16)),
-        pc.and_(pc.less(size, 1e-4), pc.greater(size, 0.0)),
-    )
+    # Arrow takes to exponents elsewhere than Python and DuckDB do: such texts are respelled
+    differs = pc.match_substring_regex(texts, r"e|^-?0\.0000")
     if not pc.any(differs).as_py():
         return texts
     respelled = [repr(float(text)) for text in texts.filter(pc.fill_null(differs, False)).to_pylist()]
     return pc.replace_with_mask(texts, pc.fill_null(differs, False), pa.array(respelled, pa.string()))
 
 
+def value_texts(column: pa.Array) -> pa.Array:
+    """A column's values as SQL shows them, `CAST(x AS VARCHAR)`; NULL stays NULL."""
+    kind = column.type
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_floating(kind):
+        return float_texts(column)
+    texts = pc.cast(column, pa.string())
+    if pa.types.is_timestamp(kind):  # a fraction loses its last zeros, and its point with them
+        texts = pc.replace_substring_regex(texts, r"(\.\d*[1-9])0+$", r"\1")
+        texts = pc.replace_substring_regex(texts, r"\.0+$", "")
+    return texts
+
+
 class CsvWriter:
-    """Writes batches to an open binary file.
+    """Writes batches to an open sink.
 
     Options: header, delimiter (delim, sep), quote, escape, null (nullstr), force_quote (column names or `*`), compression
     (gzip, zstd; by default as the file's name ends).
     """
 
-    def __init__(self, file: IO[bytes], schema: pa.Schema, options: Mapping[str, object], path: str) -> None:
+    def __init__(self, sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, object], path: str) -> None:
         self._delimiter = self._character(options, ",", "delimiter", "delim", "sep", "separator")
         self._quote = self._character(options, '"', "quote")
         self._escape = self._character(options, self._quote, "escape")
@@ -49,12 +59,15 @@ class CsvWriter:
         compression = _COMPRESSIONS[str(options.get("compression", "auto")).lower()]
         if "compression" not in options:
             compression = {".gz": "gzip", ".zst": "zstd"}.get(path[path.rfind(".") :])
-        self._sink: IO[bytes] = pa.CompressedOutputStream(file, compression) if compression else file
+        self._sink = pa.CompressedOutputStream(sink, compression) if compression else sink
         self._compressed = compression is not None
-        self._special = "[" + "".join(f"\\x{ord(c):02x}" for c in self._delimiter + self._quote + "\r\n") + "]"
+        self._special = "[" + "".join(f"\\x{ord(c):02x}" for c in self._delimiter + self._quote + "\r\n#") + "]"
         if option_flag("header", options.get("header", True)):
-            names_column = pa.array([field.name for field in schema])
-            self._sink.write((self._delimiter.join(self._quoted(names_column, False).to_pylist()) + "\n").encode())
+            names = [
+                self._quoted(pa.array([field.name]), forced)[0].as_py()
+                for field, forced in zip(schema, self._forced, strict=True)
+            ]
+            self._sink.write((self._delimiter.join(names) + "\n").encode())
 
     @staticmethod
     def check_options(options: Mapping[str, object]) -> None:
@@ -74,10 +87,10 @@ class CsvWriter:
         return text
 
     def _quoted(self, texts: pa.Array, forced: bool) -> pa.Array:
-        """Texts in quotes where they hold a delimiter, a quote, a line break, look like a NULL or start a comment."""
+        """Texts in quotes where they hold a delimiter, a quote, a line break, a comment's sign, or look like a NULL."""
         special = pc.match_substring_regex(texts, self._special)
         any_special = bool(pc.any(special).as_py())
-        special = pc.or_(special, pc.or_(pc.equal(texts, self._null), pc.starts_with(texts, "#")))
+        special = pc.or_(special, pc.equal(texts, self._null))
         if not forced and not pc.any(special).as_py():
             return texts
         inner = texts
@@ -91,20 +104,9 @@ class CsvWriter:
     def _texts(self, column: pa.Array, forced: bool) -> pa.Array:
         """One column as CSV fields; a NULL becomes the text that stands for it."""
         kind = column.type
-        if pa.types.is_floating(kind):
-            texts = float_texts(column)
-        elif pa.types.is_timestamp(kind):
-            texts = pc.replace_substring_regex(pc.cast(column, pa.string()), r"\.?0*$", "")
-            # midnight and whole seconds lose their ".000000" only: a time without a fraction has no dot to cut
-            texts = pc.if_else(
-                pc.match_substring_regex(pc.cast(column, pa.string()), r"\.0+$"),
-                pc.replace_substring_regex(pc.cast(column, pa.string()), r"\.0+$", ""),
-                texts,
-            )
-        elif pa.types.is_interval(kind):
+        if pa.types.is_interval(kind):
             raise NotSupportedError("an INTERVAL column cannot be written to CSV: cast it to VARCHAR")
-        else:
-            texts = column if pa.types.is_string(kind) else pc.cast(column, pa.string())
+        texts = value_texts(column)
         if pa.types.is_string(kind) or forced:
             texts = self._quoted(texts, forced)
         return pc.fill_null(texts, self._null)
@@ -125,7 +127,6 @@ class CsvWriter:
             self._sink.write(lines.buffers()[2][first:last])
 
     def close(self) -> None:
-        """Finish the compressed stream; the file itself stays open."""
+        """Finish the compressed stream."""
         if self._compressed:
-            self._sink.flush()
             self._sink.close()

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import glob
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -116,8 +117,6 @@ def _not_found(path: str, error: OSError) -> InputError:
         return InputError(f"cannot read file: {os.strerror(error.errno or 0)}: {path}")
     folder, name = os.path.split(path)
     with contextlib.suppress(OSError):
-        import difflib
-
         close = difflib.get_close_matches(name, os.listdir(folder or "."), 1)
         if close:
             return InputError(f"file not found: {path}", hint=f"did you mean {os.path.join(folder, close[0])}?")
@@ -182,24 +181,19 @@ def write_file(
     if os.path.isdir(path):
         raise InputError(f"a directory cannot be written as a file: {path}")
     given = {name.lower(): value for name, value in (options or {}).items()}
-    writer_class = {"csv": CsvWriter, "parquet": ParquetWriter, "arrow": IpcWriter}[wanted]
+    writers: dict[str, type[Writer]]
+    writers = {"csv": CsvWriter, "parquet": ParquetWriter, "arrow": IpcWriter}
+    writer_class = writers[wanted]
     writer_class.check_options(given)
     schema = pa.schema([(name, sql_type.arrow) for name, sql_type in columns])
     folder = os.path.dirname(path) or "."
     try:
         handle, temporary = tempfile.mkstemp(prefix=".", suffix=".partial", dir=folder)
+        os.close(handle)
     except OSError as error:
         raise InputError(f"cannot write file: {os.strerror(error.errno or 0)}: {path}") from None
-    rows = 0
     try:
-        with os.fdopen(handle, "wb") as file:
-            writer = writer_class(file, schema, given, path)
-            for batch in batches:
-                writer.write(batch)
-                rows += batch.num_rows
-            writer.close()
-            file.flush()
-            os.fsync(file.fileno())
+        rows = _write_batches(temporary, lambda sink: writer_class(sink, schema, given, path), batches)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as error:
@@ -207,6 +201,31 @@ def write_file(
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+    return rows
+
+
+Writer = CsvWriter | ParquetWriter | IpcWriter
+
+
+def _write_batches(temporary: str, make: Callable[[pa.NativeFile], Writer], batches: Iterator[pa.RecordBatch]) -> int:
+    """Write all batches and make sure that they are on disk; the number of rows."""
+    rows = 0
+    with pa.OSFile(temporary, "wb") as sink:
+        writer = make(sink)
+        try:
+            for batch in batches:
+                writer.write(batch)
+                rows += batch.num_rows
+        except BaseException:
+            with contextlib.suppress(Exception):
+                writer.close()  # while its sink is open: it would try again, and complain, when it is collected
+            raise
+        writer.close()
+    descriptor = os.open(temporary, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
     return rows
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -83,12 +83,12 @@ class IpcRelation(FileRelation):
 class IpcWriter:
     """Writes batches as an Arrow IPC file.  Option: compression (lz4, zstd, none)."""
 
-    def __init__(self, file: IO[bytes], schema: pa.Schema, options: Mapping[str, object], path: str) -> None:
+    def __init__(self, sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, object], path: str) -> None:
         compression = str(options.get("compression", "none")).lower()
         ipc_options = pa.ipc.IpcWriteOptions(
             compression=None if compression in ("none", "uncompressed") else compression
         )
-        self._writer = pa.ipc.new_file(file, schema, options=ipc_options)
+        self._writer = pa.ipc.new_file(sink, schema, options=ipc_options)
 
     @staticmethod
     def check_options(options: Mapping[str, object]) -> None:
@@ -103,5 +103,5 @@ class IpcWriter:
         self._writer.write_batch(batch)
 
     def close(self) -> None:
-        """Write the footer; the file itself stays open."""
+        """Write the footer."""
         self._writer.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -87,7 +86,7 @@ class ParquetWriter:
     122,880 by default).
     """
 
-    def __init__(self, file: IO[bytes], schema: pa.Schema, options: Mapping[str, object], path: str) -> None:
+    def __init__(self, sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, object], path: str) -> None:
         for field in schema:
             if pa.types.is_interval(field.type):
                 raise NotSupportedError(f"an INTERVAL column cannot be written to Parquet: {field.name}")
@@ -97,7 +96,7 @@ class ParquetWriter:
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
         self._writer = pq.ParquetWriter(
-            file,
+            sink,
             schema,
             compression=str(options.get("compression", "snappy")).lower().replace("uncompressed", "none"),
             compression_level=None if level is None else option_number("compression_level", level, -100),
@@ -129,6 +128,6 @@ class ParquetWriter:
             self._writer.write_table(ready, row_group_size=self._rows)
 
     def close(self) -> None:
-        """Write the remaining rows and the footer; the file itself stays open."""
+        """Write the remaining rows and the footer."""
         self._flush(keep=0)
         self._writer.close()
