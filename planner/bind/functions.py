@@ -128,6 +128,8 @@ def call(
     cast_arguments = tuple(
         _argument(binder.context, argument, kind) for argument, kind in zip(arguments, wanted, strict=True)
     )
+    if overload.kind == "macro":
+        return _expand(binder, name, (overload.macro_parameters, overload.sql), list(cast_arguments), span)
     return Call(overload.result, function.name, cast_arguments, overload, span=span)
 
 

@@ -14,6 +14,8 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from gpudb.errors import NotSupportedError
 from gpudb.functions.registry import Overload
 from gpudb.instruction_set import function_opcode_name
@@ -606,7 +608,22 @@ class ExpressionEmitter(TextEmitter):
         low, high = sql.bounds if sql.is_exact else (None, None)
         if sql.is_exact and register is R.I32:
             low, high = max(low, INT32[0]), min(high, INT32[1])
+        if overload.bounds is not None:
+            low, high = overload.bounds
+        if overload.monotone and sql.is_exact:
+            low, high = self._monotone_bounds(overload, arguments, low, high)
         return Value(sql, register, operand, valid, low, high)
+
+    def _monotone_bounds(
+        self, overload: Overload, arguments: tuple[Expression, ...], low: Any, high: Any
+    ) -> tuple[Any, Any]:
+        """The range of a function that rises with its first argument, from that argument's range."""
+        first = self.value(arguments[0])
+        if len(arguments) != 1 or not first.sql.is_exact or first.low is None:
+            return low, high
+        dtype = SqlType(overload.arguments[0]).register.dtype
+        ends = overload.body(np.array([first.low, first.high], dtype))
+        return max(low, int(ends[0])), min(high, int(ends[1]))
 
     # ------------------------------------------------------------------------------------------- casts
 
