@@ -20,36 +20,37 @@ PROGRESS_EVERY = 0.1  # seconds
 BAR_WIDTH = 30  # characters
 
 
-def run_cancellable(session: Session, job: Callable[[], Answer], progress_to: TextIO | None) -> Answer:
+def run_cancellable(session: Session, job: Callable[[threading.Event], Answer], progress_to: TextIO | None) -> Answer:
     """What `job` returns or raises; Ctrl-C cancels the session's running statement, then raises KeyboardInterrupt.
 
     The job runs in a thread of its own: Python delivers Ctrl-C to the main thread only, between two of its steps, so
-    that thread must be free.  After 2 seconds a line on `progress_to` (None: nowhere) shows how far the statement is.
+    that thread must be free.  Its argument is set by Ctrl-C, for what it does when no statement runs.  After 2 seconds
+    a line on `progress_to` (None: nowhere) shows how far the statement is.
     """
     worker = Worker(job)
-    started, shown, interrupted = time.monotonic(), False, False
+    started, shown = time.monotonic(), False
     worker.start()
     while not worker.finished.is_set():
         try:
             worker.finished.wait(PROGRESS_EVERY)  # join() would take Ctrl-C for the thread's end
+            if worker.stop.is_set():
+                session.cancel()  # again: the statement may not have begun to run when Ctrl-C came
             elapsed = time.monotonic() - started
             if progress_to is not None and elapsed > PROGRESS_AFTER and not worker.finished.is_set():
                 progress = session.progress()
                 if progress is not None:
                     progress_to.write(f"\r{progress_line(progress, elapsed)}\x1b[K")
-                    progress_to.flush()
-                    shown = True
                 elif shown:  # rows are being written now
                     progress_to.write("\r\x1b[K")
-                    progress_to.flush()
-                    shown = False
+                shown = progress is not None
+                progress_to.flush()
         except KeyboardInterrupt:
-            interrupted = True
+            worker.stop.set()
             session.cancel()
     if shown and progress_to is not None:
         progress_to.write("\r\x1b[K")
         progress_to.flush()
-    if not interrupted:
+    if not worker.stop.is_set():
         return worker.answer()
     with suppress(QueryCancelled):
         worker.answer()
@@ -65,18 +66,23 @@ def progress_line(progress: float, elapsed: float) -> str:
 
 
 class Worker(threading.Thread, Generic[Answer]):
-    """A thread that keeps what its job returned or raised."""
+    """A thread that keeps what its job returned or raised.
 
-    def __init__(self, job: Callable[[], Answer]) -> None:
+    stop      asks the job to raise QueryCancelled soon
+    finished  the job has returned or raised
+    """
+
+    def __init__(self, job: Callable[[threading.Event], Answer]) -> None:
         super().__init__(name="gpudb-statement", daemon=True)
         self.finished = threading.Event()
+        self.stop = threading.Event()
         self._job = job
         self._answers: list[Answer] = []
         self._error: BaseException | None = None
 
     def run(self) -> None:
         try:
-            self._answers.append(self._job())
+            self._answers.append(self._job(self.stop))
         except BaseException as error:  # handed to the thread that waits
             self._error = error
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,8 +20,11 @@ from gpudb.shell.runner import run_cancellable
 from gpudb.shell.statements import StatementReader
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from gpudb.session import Database, Result, Session
 
+ROWS_BETWEEN_STOPS = 65_536  # bounds the text held in memory as well
 EXIT_OK, EXIT_ERROR, EXIT_CANNOT_OPEN, EXIT_CANCELLED = 0, 1, 2, 130
 
 
@@ -54,6 +58,21 @@ class Settings:
     bail: bool = False
     prompt: str = "gpudb> "
     continuation_prompt: str = "  ...> "
+
+
+class StoppableRows:
+    """A result whose batches stop coming once `stop` is set: Ctrl-C works while rows are written, too."""
+
+    def __init__(self, result: Result, stop: threading.Event) -> None:
+        self.schema, self.types = result.schema, result.types
+        self._batches, self._stop = result.batches(), stop
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            for start in range(0, batch.num_rows, ROWS_BETWEEN_STOPS):
+                if self._stop.is_set():
+                    raise errors.QueryCancelled("cancelled while its rows were written")
+                yield batch.slice(start, ROWS_BETWEEN_STOPS)
 
 
 class Shell:
@@ -158,7 +177,9 @@ class Shell:
         """Run one statement and write its result to where output goes."""
         self.last_sql = sql
         started = time.perf_counter()
-        rows, result = run_cancellable(self.session, lambda: self._execute_and_write(sql), self._progress_stream())
+        rows, result = run_cancellable(
+            self.session, lambda stop: self._execute_and_write(sql, stop), self._progress_stream()
+        )
         self.last_receipt = result.receipt
         if self.settings.timer:
             elapsed = 1000 * (time.perf_counter() - started)
@@ -166,13 +187,13 @@ class Shell:
             device = result.receipt.get("device")
             print(f"{counted}{elapsed:.1f} ms{f' on {device}' if device else ''}", file=sys.stderr)
 
-    def _execute_and_write(self, sql: str) -> tuple[int, Result]:
+    def _execute_and_write(self, sql: str, stop: threading.Event) -> tuple[int, Result]:
         """(rows written or changed, -1 for neither; the result)"""
         result = self.session.execute(sql)
         if not result.schema.names:
             return result.rowcount, result
         with self._stream() as stream:
-            rows = writer(self.settings.mode)(result, self._style(), stream)
+            rows = writer(self.settings.mode)(StoppableRows(result, stop), self._style(), stream)
         return rows, result
 
     def _progress_stream(self) -> TextIO | None:

@@ -24,16 +24,16 @@ class RunningSession:
     def progress(self) -> float:
         return 0.25
 
-    def statement(self) -> str:
+    def statement(self, stop: threading.Event) -> str:
         if self.cancelled.wait(20):
             raise QueryCancelled("cancelled")
         return "ran to its end"
 
 
 def test_the_answer_and_the_error_of_the_job_come_back():
-    assert run_cancellable(RunningSession(), lambda: 42, None) == 42
+    assert run_cancellable(RunningSession(), lambda stop: 42, None) == 42
     with pytest.raises(ZeroDivisionError):
-        run_cancellable(RunningSession(), lambda: 1 // 0, None)
+        run_cancellable(RunningSession(), lambda stop: 1 // 0, None)
 
 
 def test_ctrl_c_cancels_the_statement():
@@ -46,6 +46,13 @@ def test_ctrl_c_cancels_the_statement():
     assert time.monotonic() - started < 10
 
 
+def test_ctrl_c_reaches_a_job_between_statements():
+    session = RunningSession()
+    threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_cancellable(session, lambda stop: stop.wait(20) or pytest.fail("never told to stop"), None)
+
+
 def test_a_time_out_is_an_error_like_any_other():
     session = RunningSession()
     session.cancel()
@@ -54,7 +61,7 @@ def test_a_time_out_is_an_error_like_any_other():
 
 
 def test_ctrl_c_that_comes_too_late_to_cancel_still_stops_what_would_follow():
-    def job() -> str:
+    def job(stop: threading.Event) -> str:
         time.sleep(0.5)
         return "done"
 
@@ -66,14 +73,14 @@ def test_ctrl_c_that_comes_too_late_to_cancel_still_stops_what_would_follow():
 def test_a_slow_job_shows_its_progress_and_wipes_it(monkeypatch):
     monkeypatch.setattr(runner, "PROGRESS_AFTER", 0.1)
     stream = io.StringIO()
-    run_cancellable(RunningSession(), lambda: time.sleep(0.6), stream)
+    run_cancellable(RunningSession(), lambda stop: time.sleep(0.6), stream)
     assert " 25% ███████▌" in stream.getvalue()
     assert stream.getvalue().endswith("\r\x1b[K")
 
 
 def test_a_fast_job_shows_nothing():
     stream = io.StringIO()
-    run_cancellable(RunningSession(), lambda: None, stream)
+    run_cancellable(RunningSession(), lambda stop: None, stream)
     assert stream.getvalue() == ""
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Rows(Protocol):
-    """The part of a session's Result that a mode reads."""
+    """The part of a session's Result that a mode reads; its batches hold at least one row and at most 65,536."""
 
     @property
     def schema(self) -> pa.Schema: ...

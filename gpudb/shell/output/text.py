@@ -13,15 +13,6 @@ from gpudb.shell.output.box import one_line
 from gpudb.shell.values import json_column, text_column
 from gpudb.types import SqlType
 
-ROWS_AT_ONCE = 65_536  # bounds the text held in memory
-
-
-def _slices(result: Rows) -> Iterator[pa.RecordBatch]:
-    """The batches of a result in slices of at most ROWS_AT_ONCE rows, none of them empty."""
-    for batch in result.batches():
-        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
-            yield batch.slice(start, ROWS_AT_ONCE)
-
 
 def _join(columns: list[pa.Array], separator: str) -> pa.Array:
     """(rows,) string: the texts of each row joined; no NULLs may be left."""
@@ -38,7 +29,7 @@ def write_csv(result: Rows, style: Style, stream: TextIO) -> int:
         names = _quoted(pa.array(result.schema.names, pa.string()), null_text)
         stream.write(",".join(names.to_pylist()) + "\n")
     rows = 0
-    for batch in _slices(result):
+    for batch in result.batches():
         columns = []
         for position, sql_type in enumerate(result.types):
             text = text_column(batch.column(position), sql_type)
@@ -60,9 +51,9 @@ def _quoted(text: pa.Array, null_text: str) -> pa.Array:
 
 
 def _json_objects(result: Rows) -> Iterator[list[str]]:
-    """The rows of a result as JSON objects, a list for each slice."""
+    """The rows of a result as JSON objects, a list for each batch."""
     keys = json_column(pa.array(result.schema.names, pa.string()), SqlType("VARCHAR")).to_pylist()
-    for batch in _slices(result):
+    for batch in result.batches():
         pieces: list[object] = []
         for position, sql_type in enumerate(result.types):
             pieces += [
@@ -99,7 +90,7 @@ def write_markdown(result: Rows, style: Style, stream: TextIO) -> int:
         stream.write(f"|{'|'.join('---:' if sql_type.is_numeric else '---' for sql_type in result.types)}|\n")
     null_text = style.null_text("NULL")
     rows = 0
-    for batch in _slices(result):
+    for batch in result.batches():
         columns = []
         for position, sql_type in enumerate(result.types):
             text = pc.fill_null(text_column(batch.column(position), sql_type), null_text)
@@ -121,7 +112,7 @@ def write_line(result: Rows, style: Style, stream: TextIO) -> int:
     labels = [f"{name:>{width}} = " if style.headers else "" for name in result.schema.names]
     null_text = style.null_text("NULL")
     rows = 0
-    for batch in _slices(result):
+    for batch in result.batches():
         columns = [
             pc.fill_null(text_column(batch.column(position), sql_type), null_text).to_pylist()
             for position, sql_type in enumerate(result.types)
