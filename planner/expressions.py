@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any
 
 from gpudb.functions.registry import Overload
@@ -25,14 +26,12 @@ class Expression:
 
     def children(self) -> Iterator[Expression]:
         """Direct sub-expressions, in evaluation order."""
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for name in _child_fields(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Expression):
                 yield value
-            elif isinstance(value, tuple):
-                for element in value:
-                    if isinstance(element, Expression):
-                        yield element
+            elif value is not None:
+                yield from value
 
     def walk(self) -> Iterator[Expression]:
         """This node and everything under it, parents first."""
@@ -43,17 +42,23 @@ class Expression:
     def transform(self, function: Callable[[Expression], Expression]) -> Expression:
         """Rebuild bottom-up; returns the same object where `function` changes nothing."""
         changes: dict[str, Any] = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for name in _child_fields(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Expression):
                 new = value.transform(function)
                 if new is not value:
-                    changes[item.name] = new
-            elif isinstance(value, tuple) and any(isinstance(element, Expression) for element in value):
-                rebuilt = tuple(e.transform(function) if isinstance(e, Expression) else e for e in value)
+                    changes[name] = new
+            elif value:
+                rebuilt = tuple(element.transform(function) for element in value)
                 if any(a is not b for a, b in zip(rebuilt, value, strict=True)):
-                    changes[item.name] = rebuilt
+                    changes[name] = rebuilt
         return function(replace(self, **changes) if changes else self)
+
+
+@cache
+def _child_fields(kind: type[Expression]) -> tuple[str, ...]:
+    """Names of the fields that hold an expression, None, or a tuple of expressions: by their annotations."""
+    return tuple(item.name for item in fields(kind) if "Expression" in str(item.type) or "Literal" in str(item.type))
 
 
 @dataclass(frozen=True)

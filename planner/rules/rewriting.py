@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from gpudb.planner.expressions import Column, Expression
-from gpudb.planner.logical import Node, SortKey
+from gpudb.planner.logical import Node, SortKey, UnionAll
+
+
+# The fields of nodes by what they hold; a node has some of them.
+_EXPRESSION_FIELDS = ("predicate", "expressions", "keys", "aggregates", "rows")
 
 
 def with_inputs(node: Node, function: Callable[[Node], Node]) -> Node:
     """The node over `function` of each input; the same object where nothing changes."""
-    changes: dict[str, Any] = {}
-    for item in fields(node):
-        value = getattr(node, item.name)
-        if isinstance(value, Node):
-            new: Any = function(value)
-        elif isinstance(value, tuple) and any(isinstance(element, Node) for element in value):
-            new = tuple(function(element) for element in value)
-            new = value if all(a is b for a, b in zip(new, value, strict=True)) else new
-        else:
-            continue
-        if new is not value:
-            changes[item.name] = new
-    return replace(node, **changes) if changes else node
+    if isinstance(node, UnionAll):
+        branches = tuple(function(branch) for branch in node.branches)
+        same = all(a is b for a, b in zip(branches, node.branches, strict=True))
+        return node if same else replace(node, branches=branches)
+    old = getattr(node, "input", None)
+    if old is None:
+        return node
+    new = function(old)
+    return node if new is old else replace(node, input=new)  # type: ignore[call-arg]
 
 
 def bottom_up(node: Node, function: Callable[[Node], Node]) -> Node:
@@ -41,21 +41,18 @@ def map_expressions(node: Node, function: Callable[[Expression], Expression]) ->
         if isinstance(value, SortKey):
             expression = function(value.expression)
             return value if expression is value.expression else replace(value, expression=expression)
-        if isinstance(value, tuple) and not isinstance(value, Node):
+        if isinstance(value, tuple):
             new = tuple(mapped(element) for element in value)
             return value if all(a is b for a, b in zip(new, value, strict=True)) else new
         return value
 
     changes: dict[str, Any] = {}
-    for item in fields(node):
-        if item.name == "columns":
-            continue
-        value = getattr(node, item.name)
-        if isinstance(value, Node):
-            continue
-        new = mapped(value)
-        if new is not value:
-            changes[item.name] = new
+    for name in _EXPRESSION_FIELDS:
+        value = getattr(node, name, None)
+        if value is not None:
+            new = mapped(value)
+            if new is not value:
+                changes[name] = new
     return replace(node, **changes) if changes else node
 
 

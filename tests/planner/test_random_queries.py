@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudb.errors import Error
+from gpudb.errors import DataError, Error
 from gpudb.planner.rules import apply_rules
 from tests.planner.catalog import duckdb_with_table, our_columns, plan, their_columns
 from tests.planner.test_rules import check, walk
@@ -132,8 +132,9 @@ def test_random_queries_have_duckdbs_columns(connection: duckdb.DuckDBPyConnecti
         theirs = None
     try:
         ours = our_columns(sql)
+    except DataError:
+        return  # a literal that does not fit: DuckDB reports it at the first row
     except Error as error:
-        assert error.span is not None or theirs is None, (sql, error)
         assert theirs is None, (sql, error)
         return
     assert ours == theirs, sql
