@@ -35,6 +35,8 @@ def literal_value(literal: Literal, raw: Any) -> Any:
     for operation, source, target in literal.steps:
         if operation == "negate":
             value = None if value is None else -value
+        elif operation == "microseconds of":
+            value = None if value is None else interval_microseconds(value)
         elif operation == "cast":
             value = cast_constant(value, source, target)
         else:
@@ -209,6 +211,11 @@ def interval_constant(unit: str, value: Any, source: SqlType) -> Interval | None
     else:
         amount = math.trunc(number) * factor
     return _interval(**{field: amount})
+
+
+def interval_microseconds(value: Interval) -> int:
+    """What an INTERVAL compares by: a month counts 30 days, a day 24 hours."""
+    return (value.months * 30 + value.days) * MICROSECONDS_OF_A_DAY + value.microseconds
 
 
 def interval_type(unit: str) -> str:

@@ -26,7 +26,7 @@ class Expression:
 
     def children(self) -> Iterator[Expression]:
         """Direct sub-expressions, in evaluation order."""
-        for name in _child_fields(type(self)):
+        for name in _child_fields(type(self)):  # type: ignore[arg-type]  # mypy takes a type's __hash__ for its instances'
             value = getattr(self, name)
             if isinstance(value, Expression):
                 yield value
@@ -42,7 +42,7 @@ class Expression:
     def transform(self, function: Callable[[Expression], Expression]) -> Expression:
         """Rebuild bottom-up; returns the same object where `function` changes nothing."""
         changes: dict[str, Any] = {}
-        for name in _child_fields(type(self)):
+        for name in _child_fields(type(self)):  # type: ignore[arg-type]  # mypy takes a type's __hash__ for its instances'
             value = getattr(self, name)
             if isinstance(value, Expression):
                 new = value.transform(function)
@@ -68,7 +68,8 @@ class Literal(Expression):
     slot  which literal token or parameter of the statement it came from: then the value is a parameter of the plan
           and may differ when the plan is used again.  None: the value is part of the plan.
     steps what was done to the slot's raw value to get `value`: (operation, source type, target type), operation being
-          negate, cast, or a unit of INTERVAL x UNIT.  `planner.constants.literal_value` repeats them on another raw value
+          negate, cast, a unit of INTERVAL x UNIT, or "microseconds of" an INTERVAL.
+          `planner.constants.literal_value` repeats them on another raw value
     """
 
     value: Any = None

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.functions import lookup, names
 from gpudb.functions.registry import Function, Overload
+from gpudb.planner import tokens
 from gpudb.planner.bind import aggregates
 from gpudb.planner.bind.casts import as_boolean, as_decimal, cast, common_type, implicit_cost
 from gpudb.planner.bind.context import Context, join_spans, not_found, own_span
 from gpudb.planner.bind.decimals import decimal_call
+from gpudb.planner.bind.intervals import part_of_difference
 from gpudb.planner.bind.operators import compare
 from gpudb.planner.constants import interval_constant
 from gpudb.planner.expressions import Call, Case, Coalesce, Expression, Literal, Span
-from gpudb.planner.tokens import INTERVAL_UNIT, plain
+from gpudb.planner.tokens import INTERVAL_UNIT, INTERVAL_UNITS, plain
 from gpudb.types import DATE, INTERVAL, VARCHAR, SqlType
 
 if TYPE_CHECKING:
@@ -117,8 +121,8 @@ def call(
         raise not_found("function", name, known, place or span)
     expansion = function.expansion(len(arguments)) if function.macro is not None else None
     if expansion is not None:
-        return _expand(binder, name, expansion, arguments, span)
-    found = decimal_call(binder, name, arguments, span)
+        return expand(binder, expansion, arguments, span)
+    found = decimal_call(binder, name, arguments, span) or part_of_difference(binder, name, arguments, span)
     if found is not None:
         return found
     overload = resolve(binder.context, function, arguments)
@@ -129,7 +133,7 @@ def call(
         _argument(binder.context, argument, kind) for argument, kind in zip(arguments, wanted, strict=True)
     )
     if overload.kind == "macro":
-        return _expand(binder, name, (overload.macro_parameters, overload.sql), list(cast_arguments), span)
+        return expand(binder, (overload.macro_parameters, overload.sql), list(cast_arguments), span)
     return Call(overload.result, function.name, cast_arguments, overload, span=span)
 
 
@@ -183,25 +187,26 @@ def _no_overload(function: Function, name: str, arguments: list[Expression], spa
     )
 
 
-def _expand(
+def expand(
     binder: ExpressionBinder,
-    name: str,
     expansion: tuple[tuple[str, ...], str],
     arguments: list[Expression],
     span: Span | None,
 ) -> Expression:
     """A macro: its SQL with the arguments in the place of its parameters."""
-    from gpudb.planner import tokens
-
     parameters, sql = expansion
-    text = f"SELECT {sql}"
-    rewritten, _ = tokens.rewrite(tokens.tokenize(text), text)
-    tree = tokens.statement(rewritten, text).expressions[0]
+    tree = _macro_tree(sql)
     substitutions = {parameter.lower(): argument for parameter, argument in zip(parameters, arguments, strict=True)}
     bound = binder.with_substitutions(substitutions).bind(tree)
-    from dataclasses import replace
-
     return replace(bound, span=span) if bound.span != span else bound
+
+
+@lru_cache(maxsize=256)
+def _macro_tree(sql: str) -> Any:
+    """The sqlglot tree of a macro's expression; trees are never changed, so one does for all calls."""
+    text = f"SELECT {sql}"
+    rewritten, _ = tokens.rewrite(tokens.tokenize(text), text)
+    return tokens.statement(rewritten, text).expressions[0]
 
 
 # --- Functions with a form of their own ------------------------------------------------------------------------------
@@ -276,17 +281,25 @@ def current_date(binder: ExpressionBinder) -> Expression:
     return Literal(DATE, (today - datetime.date(1970, 1, 1)).days)
 
 
+def _to_unit(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    """to_days(3) is INTERVAL 3 DAYS."""
+    if len(arguments) != 1:
+        raise BindError(f"{name} wants one argument", span=span)
+    return _interval_of(name.removeprefix("to_"), arguments[0])
+
+
 def _interval(binder: ExpressionBinder, unit: str, node: Any) -> Expression:
-    """INTERVAL x UNIT: a constant where x is one, else to_<unit>(x)."""
-    operand = binder.bind(node)
+    """INTERVAL x UNIT."""
+    return _interval_of(unit, binder.bind(node))
+
+
+def _interval_of(unit: str, operand: Expression) -> Expression:
     span = operand.span
     if isinstance(operand, Literal):
         value = interval_constant(unit, operand.value, operand.type)
         steps = (*operand.steps, (unit, operand.type, INTERVAL)) if operand.slot is not None else ()
         return Literal(INTERVAL, value, operand.slot, steps, span=span)
-    if lookup("to_" + unit) is None:
-        raise NotSupportedError("INTERVAL of an expression is not supported", span=span, hint="use a constant")
-    return call(binder, "to_" + unit, [operand], span)
+    raise NotSupportedError("INTERVAL of an expression is not supported", span=span, hint="use a constant")
 
 
 def _date_part(binder: ExpressionBinder, name: str, node: Any, place: Span | None) -> Expression:
@@ -318,4 +331,5 @@ _SPECIAL = {
     "date": _date,
     "typeof": _typeof,
     "today": _today,
+    **{f"to_{unit}": _to_unit for unit in dict.fromkeys(INTERVAL_UNITS.values())},
 }

@@ -7,6 +7,7 @@ from gpudb.functions import lookup
 from gpudb.functions.registry import Overload
 from gpudb.planner.bind.casts import as_decimal, cast, common_type, comparison_type
 from gpudb.planner.bind.context import Context, join_spans
+from gpudb.planner.bind.intervals import comparable, shifted
 from gpudb.planner.expressions import Call, Comparison, Expression, Literal, Span
 from gpudb.types import BIGINT, DATE, DOUBLE, INTEGER, INTERVAL, NULL, REAL, TIMESTAMP, VARCHAR, SqlType, decimal
 
@@ -32,7 +33,7 @@ def arithmetic(context: Context, name: str, left: Expression, right: Expression)
     if name in ("add", "subtract") and _is_date_arithmetic(left.type, right.type):
         return _date_arithmetic(context, name, left, right, span)
     if name == "multiply" and INTERVAL in (left.type, right.type):
-        raise NotSupportedError("INTERVAL times a number is not supported", span=span)
+        raise NotSupportedError("INTERVAL times a number is not supported", span=span, hint="write one constant")
     for operand in (left, right):
         literal_text = operand.type.is_text and context.is_literal_token(operand)
         if not (operand.type.is_numeric or operand.type.kind == "NULL" or literal_text):
@@ -131,9 +132,9 @@ def _date_arithmetic(context: Context, name: str, left: Expression, right: Expre
     if name == "add" and not one.is_temporal and other.is_temporal:
         return _date_arithmetic(context, name, right, left, span)
     if one.is_temporal and other == INTERVAL:
-        return Call(TIMESTAMP, name, (cast(context, left, TIMESTAMP), right), span=span)
+        return shifted(context, name, left, right, span)
     if one == TIMESTAMP and context.is_literal_token(right) and other.is_text and name == "add":
-        return Call(TIMESTAMP, name, (left, cast(context, right, INTERVAL)), span=span)
+        return shifted(context, name, left, cast(context, right, INTERVAL), span)
     if one == INTERVAL and other == INTERVAL:
         return Call(INTERVAL, name, (left, right), span=span)
     if one == DATE and (other.kind == "NULL" or other.kind in ("TINYINT", "SMALLINT", "INTEGER")):
@@ -195,6 +196,9 @@ def compare(
     """left operator right in their common type; for equality, text yields to other types and BOOLEAN to numbers."""
     from gpudb.types import BOOLEAN
 
+    if INTERVAL in (left.type, right.type):
+        left, right = (cast(context, side, INTERVAL) for side in (left, right))
+        left, right = comparable(context, left), comparable(context, right)
     find_type = common_type if operator in ("<", "<=", ">", ">=") else comparison_type
     type_ = find_type(context, [left, right])
     if type_ is None:

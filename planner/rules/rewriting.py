@@ -9,7 +9,6 @@ from typing import Any
 from gpudb.planner.expressions import Column, Expression
 from gpudb.planner.logical import Node, SortKey, UnionAll
 
-
 # The fields of nodes by what they hold; a node has some of them.
 _EXPRESSION_FIELDS = ("predicate", "expressions", "keys", "aggregates", "rows")
 

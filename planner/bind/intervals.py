@@ -1,0 +1,81 @@
+"""Intervals: constants beside dates, and differences of timestamps where something is made of them at once.
+
+No column holds an INTERVAL.  A constant is an argument of date arithmetic; the difference of two timestamps is a number of
+microseconds, of which a part is taken, or which is compared with a constant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudb.errors import NotSupportedError
+from gpudb.functions import lookup
+from gpudb.planner.bind.casts import cast
+from gpudb.planner.constants import interval_microseconds
+from gpudb.planner.expressions import Call, Expression, Literal, Span
+from gpudb.types import BIGINT, INTERVAL, TIMESTAMP
+
+if TYPE_CHECKING:
+    from gpudb.planner.bind.context import Context
+    from gpudb.planner.bind.expressions import ExpressionBinder
+
+# Parts of x - y as SQL over its microseconds; hours and smaller are what is left of whole days.
+_PARTS = {
+    "epoch": "(epoch_us(x) - epoch_us(y)) / 1e6",
+    "epoch_ms": "(epoch_us(x) - epoch_us(y)) // 1000",
+    "epoch_us": "epoch_us(x) - epoch_us(y)",
+    "day": "(epoch_us(x) - epoch_us(y)) // 86400000000",
+    "hour": "(epoch_us(x) - epoch_us(y)) % 86400000000 // 3600000000",
+    "minute": "(epoch_us(x) - epoch_us(y)) % 3600000000 // 60000000",
+    "second": "(epoch_us(x) - epoch_us(y)) % 60000000 // 1000000",
+    "millisecond": "(epoch_us(x) - epoch_us(y)) % 60000000 // 1000",
+    "microsecond": "(epoch_us(x) - epoch_us(y)) % 60000000",
+}
+
+
+def shifted(context: Context, name: str, moment: Expression, interval: Expression, span: Span | None) -> Expression:
+    """DATE or TIMESTAMP + or - INTERVAL: the registry's add_interval or subtract_interval of a TIMESTAMP."""
+    if not isinstance(interval, Literal):
+        raise NotSupportedError("an INTERVAL beside a date must be a constant", span=interval.span or span)
+    function = lookup(f"{name}_interval")
+    assert function is not None, "the registry has add_interval and subtract_interval"
+    overload = next(found for found in function.overloads if found.arguments == ("TIMESTAMP", "INTERVAL"))
+    arguments = (cast(context, moment, TIMESTAMP), interval)
+    return Call(overload.result, function.name, arguments, overload, span=span)
+
+
+def is_difference(expression: Expression) -> bool:
+    """Whether it is TIMESTAMP - TIMESTAMP."""
+    return isinstance(expression, Call) and expression.type == INTERVAL and expression.name == "subtract"
+
+
+def part_of_difference(
+    binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None
+) -> Expression | None:
+    """hour(x - y), date_part_epoch(x - y) and kin; None for other calls."""
+    if len(arguments) != 1 or arguments[0].type != INTERVAL:
+        return None
+    sql = _PARTS.get(name.removeprefix("date_part_"))
+    difference = arguments[0]
+    if sql is None or not isinstance(difference, Call) or not is_difference(difference):
+        return None
+    from gpudb.planner.bind.functions import expand
+
+    return expand(binder, (("x", "y"), sql), list(difference.arguments), span)
+
+
+def comparable(context: Context, expression: Expression) -> Expression:
+    """An INTERVAL as the BIGINT microseconds it compares by: a month counts 30 days, a day 24 hours."""
+    if isinstance(expression, Literal):
+        value = None if expression.value is None else interval_microseconds(expression.value)
+        steps = (*expression.steps, ("microseconds of", INTERVAL, BIGINT)) if expression.slot is not None else ()
+        return Literal(BIGINT, value, expression.slot, steps, span=expression.span)
+    if isinstance(expression, Call) and is_difference(expression):
+        function = lookup("epoch_us")
+        assert function is not None, "the registry has epoch_us"
+        overload = next(found for found in function.overloads if found.arguments == ("TIMESTAMP",))
+        numbers = [
+            Call(BIGINT, function.name, (moment,), overload, span=moment.span) for moment in expression.arguments
+        ]
+        return Call(BIGINT, "subtract", tuple(numbers), span=expression.span)
+    raise NotSupportedError("comparison of this INTERVAL is not supported", span=expression.span)
