@@ -17,6 +17,7 @@ from gpudb import types
 from gpudb.errors import ConversionError, InterfaceError, NotSupportedError
 from gpudb.storage.column import Chunk
 from gpudb.storage.dictionary import Dictionary
+from gpudb.storage.text_words import text_buffers, text_order
 from gpudb.types import SqlType
 
 Plain = tuple[np.ndarray, "np.ndarray | None"]  # ((rows,) values, (rows,) bool present or None when there is no NULL)
@@ -274,10 +275,10 @@ def _translate(texts: pa.Array, dictionary: Dictionary, distinct: bool) -> tuple
         values, present = _codes(inner.indices, codes)
         return (values if present is None else np.where(present, values, np.int32(-1))), dictionary
     if len(dictionary) == 0:  # the first texts get their codes in order, so that the codes are ranks
-        order = pc.sort_indices(texts)
-        dictionary, codes = dictionary.extend(texts.take(order))
+        order = text_order(*text_buffers(texts))
+        dictionary, codes = dictionary.extend(texts.take(pa.array(order)))
         restored = np.empty(len(codes), dtype=np.int32)
-        restored[order.to_numpy(zero_copy_only=False)] = codes
+        restored[order] = codes
         return restored, dictionary.with_sorted_count()
     try:
         dictionary, codes = dictionary.extend(texts)

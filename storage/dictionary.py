@@ -6,7 +6,6 @@ newest version writes behind the entries every older one can see, so that 10,000
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Sequence
 
@@ -14,63 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-SEED = 0x9E3779B97F4A7C15
-MULTIPLIER = 0xD6E8FEB86659FD93
-WORDS_MASK = (1 << 64) - 1
-LONG_BYTES = 256  # longer text is hashed by blake2b, one by one: a vector step for each 8 bytes would not pay
+from gpudb.storage.text_words import hash_bytes, hash_texts, text_buffers, text_order
+
 MAX_ENTRIES = 1 << 31  # codes are read as int32 by Arrow
 EMPTY = -1
-KEEP_MASKS = np.array([(1 << 8 * count) - 1 for count in range(8)] + [WORDS_MASK], dtype=np.uint64)
-
-
-def hash_bytes(data: bytes) -> int:
-    """The 64-bit hash of one UTF-8 text; hash_texts gives the same for many."""
-    if len(data) > LONG_BYTES:
-        return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
-    state = SEED ^ len(data)
-    for start in range(0, len(data), 8):
-        state = ((state ^ int.from_bytes(data[start : start + 8], "little")) * MULTIPLIER) & WORDS_MASK
-        state ^= state >> 32
-    state = (state * MULTIPLIER) & WORDS_MASK
-    return state ^ (state >> 29)
-
-
-def hash_texts(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """(n,) uint64 hashes of n texts.
-
-    offsets  (n + 1,) int64 byte offsets into data; data  (bytes,) uint8
-    """
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    padded = np.zeros(int(offsets[-1]) + 8, dtype=np.uint8)
-    padded[: int(offsets[-1])] = data[: int(offsets[-1])]
-    words = np.ndarray(shape=(len(padded) - 7,), dtype="<u8", buffer=padded, strides=(1,))  # one at every byte
-    state = np.uint64(SEED) ^ lengths.astype(np.uint64)
-    multiplier, half = np.uint64(MULTIPLIER), np.uint64(32)
-    short = lengths <= LONG_BYTES
-    longest = int(lengths[short].max(initial=0))
-    for begin in range(0, longest, 8):
-        rows = np.flatnonzero((lengths > begin) & short)
-        left = np.minimum(lengths[rows] - begin, 8)
-        mixed = (state[rows] ^ (words[starts[rows] + begin] & KEEP_MASKS[left])) * multiplier
-        state[rows] = mixed ^ (mixed >> half)
-    state *= multiplier
-    state ^= state >> np.uint64(29)
-    for row in np.flatnonzero(~short):
-        state[row] = hash_bytes(data[starts[row] : starts[row] + lengths[row]].tobytes())
-    return state
-
-
-def text_buffers(texts: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
-    """(offsets (n + 1,) int64 from 0, data (bytes,) uint8) of a string array without NULL; data is a view."""
-    _, offset_buffer, data_buffer = texts.buffers()
-    if len(texts) == 0 or offset_buffer is None:
-        return np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint8)
-    offsets = np.frombuffer(offset_buffer, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(
-        np.int64
-    )
-    first, last = int(offsets[0]), int(offsets[-1])
-    data = np.frombuffer(data_buffer, dtype=np.uint8)[first:last] if last > first else np.zeros(0, dtype=np.uint8)
-    return offsets - first, data
 
 
 class Store:
@@ -167,7 +113,8 @@ class Dictionary:
     def of(texts: pa.StringArray | Sequence[str]) -> Dictionary:
         """The dictionary of distinct texts, sorted."""
         array = texts if isinstance(texts, pa.Array) else pa.array(texts, type=pa.string())
-        return Dictionary.empty().extend(array.take(pc.sort_indices(array)))[0].with_sorted_count()
+        order = text_order(*text_buffers(array))
+        return Dictionary.empty().extend(array.take(pa.array(order)))[0].with_sorted_count()
 
     @property
     def _view(self) -> _View:
@@ -244,8 +191,7 @@ class Dictionary:
                 ranks = np.arange(self._count, dtype=np.uint32)
             else:
                 ranks = np.empty(self._count, dtype=np.uint32)
-                order = pc.sort_indices(self.values).to_numpy(zero_copy_only=False)
-                ranks[order] = np.arange(self._count, dtype=np.uint32)
+                ranks[text_order(self.offsets, self.data)] = np.arange(self._count, dtype=np.uint32)
             self._ranks = ranks
         return self._ranks
 
@@ -305,11 +251,11 @@ class Dictionary:
         """(the dictionary in the order of UTF-8 bytes, (n,) uint32 new code of each old one, None when unchanged)."""
         if self.sorted_count == self._count:
             return self, None
-        order = pc.sort_indices(self.values)
         ranks = self.ranks()
-        texts = self.values.take(order)
-        offsets, data = text_buffers(texts)
-        store = Store.of(offsets, data, self.hashes[order.to_numpy(zero_copy_only=False)])
+        order = np.empty(self._count, dtype=np.int64)
+        order[ranks] = np.arange(self._count)
+        offsets, data = text_buffers(self.values.take(pa.array(order)))
+        store = Store.of(offsets, data, self.hashes[order])
         return Dictionary(store, store.count, store.count), ranks
 
     def with_sorted_count(self) -> Dictionary:

@@ -264,6 +264,7 @@ class TableBuilder:
         self._pieces: list[list[Plain]] = []  # one list of columns for each absorbed stretch of rows
         self._piece_rows = 0
         self._sort_dictionaries = sink is None and (previous is None or previous.num_rows == 0)
+        self._sort_first = sink is not None and (previous is None or previous.num_rows == 0)
         self._dictionaries = [Dictionary.empty() if kind.is_text else None for _, kind in columns]
         if previous is not None and previous.num_rows:
             assert [kind for _, kind in previous.columns] == [kind for _, kind in columns], "columns of another table"
@@ -345,6 +346,9 @@ class TableBuilder:
         """Encode the first `rows` absorbed rows as a row group."""
         if not rows:
             return
+        if self._sort_first:
+            self._sort_first = False
+            self._sort_pieces()
         taken = self._take(rows)
         chunks = []
         for index, (name, kind) in enumerate(self.columns):
@@ -353,6 +357,17 @@ class TableBuilder:
         first_row = self._groups[-1].first_row + self._groups[-1].rows if self._groups else 0
         group = RowGroup(rows, tuple(chunks), first_row)
         self._groups.append(group if self._sink is None else self._sink(group))
+
+    def _sort_pieces(self) -> None:
+        """Give the texts known before the first row group is stored codes in their order; stored codes stay as they are."""
+        for index, dictionary in enumerate(self._dictionaries):
+            if dictionary is None:
+                continue
+            self._dictionaries[index], translation = dictionary.sorted()
+            if translation is not None:
+                for piece in self._pieces:
+                    values, present = piece[index]
+                    piece[index] = translation[values], present
 
     def _sort(self) -> None:
         """Give the texts of a table built in one go codes in their order, so that codes are ranks."""

@@ -242,6 +242,21 @@ def test_staged_row_groups_are_removed_unless_they_are_committed(tmp_path):
         assert database.snapshot()["t"].to_arrow()["n"].to_pylist() == list(range(10_000))
 
 
+def test_text_that_is_staged_gets_ranks_for_what_the_first_row_group_holds(tmp_path):
+    columns = arrow.columns_of(pa.schema([("s", pa.string())]))
+    words = [f"w{number * 7919 % 4096:04d}" for number in range(4096)]
+    with Database(tmp_path / "db", file_system=Unsynced()) as database, database.staging() as staging:
+        builder = TableBuilder(columns, row_group_rows=4096, sink=staging.sink("t", columns))
+        for start in range(0, 4096, 1000):
+            builder.append(pa.table({"s": words[start : start + 1000]}))
+        builder.append(pa.table({"s": ["a later one", None]}))
+        database.commit({"t": builder.finish("t")}, 1)
+    with Database(tmp_path / "db") as database:
+        table = database.snapshot()["t"]
+        assert table.dictionaries[0].sorted_count == 4096 and len(table.dictionaries[0]) == 4097
+        assert table.to_arrow()["s"].to_pylist() == [*words, "a later one", None]
+
+
 def test_a_commit_is_acknowledged_only_when_everything_is_on_disk(tmp_path):
     recording = Recording(str(tmp_path))
     with Database(tmp_path / "db", file_system=recording) as database:

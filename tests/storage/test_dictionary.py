@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpudb.storage import dictionary as dictionary_module
-from gpudb.storage.dictionary import Dictionary, hash_bytes, hash_texts, text_buffers
+from gpudb.storage.dictionary import Dictionary
+from gpudb.storage.text_words import hash_bytes, hash_texts, text_buffers, text_order
 
 TEXTS = st.one_of(st.text(max_size=20), st.text(min_size=250, max_size=262), st.sampled_from(["", "\0", "a\0", "ab"]))
 
@@ -21,6 +22,19 @@ TEXTS = st.one_of(st.text(max_size=20), st.text(min_size=250, max_size=262), st.
 def test_one_text_hashes_as_it_does_among_many(texts):
     hashes = hash_texts(*text_buffers(pa.array(texts, pa.string())))
     assert hashes.tolist() == [hash_bytes(text.encode()) for text in texts]
+
+
+ALIKE = st.lists(st.sampled_from(["", "\0", "a", "b", "é", "common pre", "fix and more of it"]), max_size=8).map(
+    "".join
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.one_of(TEXTS, ALIKE), max_size=40))
+def test_texts_are_ordered_by_their_bytes(texts):
+    order = text_order(*text_buffers(pa.array(texts, pa.string())))
+    assert sorted(order.tolist()) == list(range(len(texts)))
+    assert [texts[row] for row in order] == sorted(texts, key=str.encode)
 
 
 @settings(max_examples=100, deadline=None)
