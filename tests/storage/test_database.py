@@ -154,6 +154,27 @@ def test_stored_chunks_are_used_where_they_lie(tmp_path):
             assert chunk.present() is None or chunk.present().tolist() == [True, True, False]
 
 
+def test_released_memory_is_read_again_when_needed(tmp_path):
+    with Database(tmp_path / "db", file_system=Unsynced()) as database:
+        rows = np.arange(1 << 19) % 50_000
+        narrow = database.commit({"t": table_from_arrow("t", pa.table({"n": rows}))}, 1)
+        wide = append(narrow["t"], pa.table({"n": [1 << 20, 3, 4]}), row_group_rows=1 << 20)
+        table = database.commit({"t": wide}, narrow.version)["t"]
+        mapped, widened = narrow["t"].row_groups[0].chunks[0], table.row_groups[0].chunks[0]
+        assert (mapped.dtype, widened.dtype) == (np.uint16, np.uint32)
+        for _ in range(2):
+            assert np.array_equal(widened.values(), rows) and np.array_equal(mapped.values(), rows)
+            before = resident_bytes()
+            table.release()
+            assert widened._buffers is None
+            assert before - resident_bytes() > 900_000, "two bytes a row were mapped"
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
 def test_opening_reads_no_rows(tmp_path):
     with Database(tmp_path / "db") as database:
         database.commit({"t": table_from_arrow("t", pa.table({"n": [1, 2], "s": ["a", "b"]}))}, 1)

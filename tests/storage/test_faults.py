@@ -111,12 +111,12 @@ def powered_off(tmp_path: Path, skip: str, states: int) -> list[str]:
 
 
 def test_S2_a_power_cut_loses_no_acknowledged_commit(tmp_path):
-    assert powered_off(tmp_path, "", 300) == []
+    assert powered_off(tmp_path, "", 150) == []
 
 
 @pytest.mark.parametrize("skip", ["file", "data", "manifest"])
 def test_S2_a_power_cut_is_noticed_where_a_sync_is_left_out(tmp_path, skip):
-    assert powered_off(tmp_path, skip, 150) != []
+    assert powered_off(tmp_path, skip, 80) != []
 
 
 @pytest.mark.parametrize("method", ["write", "write_some", "link", "sync", "sync_directory"])
