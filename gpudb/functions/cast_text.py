@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from gpudb.types import Interval, SqlType
 SPACES = " \t\n\v\f\r"
 DIGITS = frozenset("0123456789")
 MICROSECONDS_A_DAY = 86_400_000_000
+LARGEST_EXPONENT = (1 << 15) - 1  # of a text read as an integer or decimal, as in DuckDB
+_WIDE = Context(prec=80)
 INFINITE_DAYS = (1 << 31) - 1
 INFINITE_MICROSECONDS = (1 << 63) - 1
 
@@ -72,7 +74,30 @@ def print_real(value: float) -> str:
     >>> print_real(0.10000000149011612)
     '0.1'
     """
-    return str(np.float32(value))
+    single = np.float32(value)
+    magnitude = abs(float(single))
+    if not math.isfinite(magnitude) or magnitude == 0:
+        return repr(float(single))
+    digits, exponent = np.format_float_scientific(single, unique=True, trim="-").lstrip("-").split("e")
+    length = len(digits.replace(".", ""))
+    if _is_on_the_edge(digits, int(exponent), length, magnitude, single):
+        digits = f"{magnitude:.16e}".split("e")[0].rstrip("0").rstrip(".")  # DuckDB prints 17 digits then
+    if not 1e-4 <= float(f"{digits}e{exponent}") < 1e16:
+        text = f"{digits}e{int(exponent):+03}"
+    else:
+        text = format(Decimal(f"{digits}e{exponent}"), "f")
+        text = text if "." in text else text + ".0"
+    return "-" + text if value < 0 else text
+
+
+def _is_on_the_edge(digits: str, exponent: int, length: int, magnitude: float, single: np.float32) -> bool:
+    """Whether the float lies halfway between two numbers of so few digits, or one of them halfway between two floats."""
+    shortest = Decimal(f"{digits}e{exponent}")
+    if abs(shortest - Decimal(magnitude)) * 2 == Decimal(1).scaleb(exponent - length + 1):
+        return True
+    below = float(np.nextafter(np.abs(single), np.float32(0)))
+    halfway = (magnitude + float(np.spacing(np.abs(single))) / 2, magnitude - (magnitude - below) / 2)
+    return any(len(f"{edge:.40e}".split("e")[0].rstrip("0")) <= length or Decimal(edge) == shortest for edge in halfway)
 
 
 def print_decimal(value: Decimal, type_: SqlType) -> str:
@@ -277,15 +302,6 @@ def _array(values: Sequence[Any], target: SqlType) -> pa.Array:
     return pa.array(values, target.arrow)
 
 
-def _wide_context() -> Any:
-    import decimal
-
-    return decimal.Context(prec=80)
-
-
-_WIDE = _wide_context()
-
-
 def parse_boolean(text: str) -> bool | None:
     """true, t, yes, y, 1, and their opposites, in any case; no spaces."""
     return {
@@ -329,13 +345,15 @@ def _number(text: str) -> tuple[int, str, str, int] | None:
         power, place = _digits(text, place)
         if not power:
             return None
-        exponent = min(int(power[:20]), 100_000) * (-1 if negative else 1)
+        exponent = min(int(power[:20]), LARGEST_EXPONENT + 1) * (-1 if negative else 1)
     return (sign, whole, fraction, exponent) if place == len(text) else None
 
 
 def _scaled(number: tuple[int, str, str, int], scale: int) -> int | None:
     """A number times 10**scale, rounded half away from zero; None where it is larger than any type holds."""
     sign, whole, fraction, exponent = number
+    if abs(exponent) > LARGEST_EXPONENT:
+        return None
     digits = (whole + fraction).lstrip("0")
     shift = exponent + scale - len(fraction)
     if not digits:
@@ -357,7 +375,7 @@ def parse_integer(text: str) -> int | None:
     >>> parse_integer(" 1_000 "), parse_integer("2.5"), parse_integer("0x1F"), parse_integer("a")
     (1000, 3, 31, None)
     """
-    text = text.strip(SPACES)
+    text = text.lstrip(SPACES)
     if text[:2] in ("0x", "0X", "0b", "0B") and text.isascii():
         base = 16 if text[1] in "xX" else 2
         allowed = "0123456789abcdefABCDEF_" if base == 16 else "01_"
@@ -365,8 +383,13 @@ def parse_integer(text: str) -> int | None:
         if not digits or digits[0] == "_" or digits[-1] == "_" or "__" in digits or digits.strip(allowed):
             return None
         return int(digits.replace("_", ""), base)
-    number = _number(text)
+    number = _number(_without_last_point(text.rstrip(SPACES)))
     return None if number is None else _scaled(number, 0)
+
+
+def _without_last_point(text: str) -> str:
+    """Integers and decimals may end in a point after their exponent, in DuckDB too."""
+    return text[:-1] if text.endswith(".") and ("e" in text or "E" in text) else text
 
 
 def parse_decimal(text: str, precision: int, scale: int) -> int | None:
@@ -375,8 +398,10 @@ def parse_decimal(text: str, precision: int, scale: int) -> int | None:
     >>> parse_decimal("1.005", 5, 2)
     101
     """
-    number = _number(text.strip(SPACES))
-    value = None if number is None else _scaled(number, scale)
+    number = _number(_without_last_point(text.strip(SPACES)))
+    if number is None or len(number[1].lstrip("0")) > precision - scale:  # before the exponent moves the point
+        return None
+    value = _scaled(number, scale)
     return value if value is not None and abs(value) < 10**precision else None
 
 
@@ -386,7 +411,7 @@ def parse_double(text: str) -> float | None:
     >>> parse_double("1e3"), parse_double("-inf"), parse_double("1x")
     (1000.0, -inf, None)
     """
-    text = text.strip(SPACES)
+    text = text.strip(SPACES).removeprefix("+")  # another sign may follow it, in DuckDB too
     number = _number(text)
     if number is None:
         bare = text[1:] if text[:1] in ("-", "+") else text
@@ -403,14 +428,23 @@ def parse_real(text: str) -> float | None:
         return value
     with np.errstate(over="ignore"):
         single = np.float32(value)
-    if math.isfinite(single) and np.float64(value).view(np.int64) & 0x1FFFFFFF == 0x10000000:
-        exact, middle = Decimal(text.strip(SPACES).replace("_", "")), Decimal(value)
-        if exact != middle:  # the double fell on the middle between two floats: the digits decide
-            toward = np.float32(np.inf if exact > middle else -np.inf)
-            other = np.nextafter(single, toward)
-            if abs(Decimal(float(other)) - exact) < abs(Decimal(float(single)) - exact):
-                single = other
-    return float(single)
+    middle = np.float64(value).view(np.int64) & 0x1FFFFFFF == 0x10000000 or 1e-46 < abs(value) < 1.2e-38
+    if not middle:
+        return float(single)
+    # the double may have been rounded to the middle between two floats: then the digits decide
+    exact = Decimal(text.strip(SPACES).removeprefix("+").replace("_", ""))
+    below, above = np.nextafter(single, np.float32(-np.inf)), np.nextafter(single, np.float32(np.inf))
+    even = not single.view(np.uint32) & 1
+    low, high = _middle(below, single), _middle(single, above)
+    if exact > high or (exact == high and not even):
+        return float(above)
+    return float(below) if exact < low or (exact == low and not even) else float(single)
+
+
+def _middle(low: np.float32, high: np.float32) -> Decimal:
+    """Halfway between two neighbours exactly; infinity stands for the number after the greatest."""
+    ends = (float(x) if np.isfinite(x) else math.copysign(2.0**128, x) for x in (low, high))
+    return Decimal(sum(end / 2 for end in ends))  # exact in a double, which has 29 bits more
 
 
 def _parse_usual_dates(values: pa.Array) -> pa.Array | None:
@@ -477,7 +511,7 @@ def parse_date(text: str) -> int | None:
     text = text.strip(SPACES)
     if word := _special(text.removeprefix("-")):
         if word == "epoch":
-            return None if text[0] == "-" else 0
+            return 0
         return -INFINITE_DAYS if text[0] == "-" else INFINITE_DAYS
     found = _date_at(text)
     if isinstance(found, str):
@@ -509,8 +543,6 @@ def _time_at(text: str, place: int) -> tuple[int, int] | None:
         while place < len(text) and text[place] in DIGITS and place < start + 2:
             place += 1
         if place == start:
-            if index == 0:
-                return None
             break
         fields[index] = int(text[start:place])
         if index == 1 and text[place : place + 1] == ".":
@@ -557,7 +589,7 @@ def parse_timestamp(text: str) -> int | None:
     text = text.strip(SPACES) if text[-1:] not in SPACES or _special(text.strip(SPACES)) else text.lstrip(SPACES)
     if word := _special(text.removeprefix("-")):
         if word == "epoch":
-            return None if text[0] == "-" else 0
+            return 0
         return -INFINITE_MICROSECONDS if text[0] == "-" else INFINITE_MICROSECONDS
     found = _date_at(text)
     if isinstance(found, str):

@@ -68,6 +68,8 @@ def in_duckdb(values: pa.Array, cast: str) -> pa.Array:
 def test_values_print_as_duckdb_prints_them(kind: str) -> None:
     made = oracle.random_columns(Overload("print", "text", (kind,), parse_type(kind)), {}, seed=5, rows=3000)[0]
     if kind in ("REAL", "DOUBLE"):
+        spread = random.Random(kind)
+        made += [spread.uniform(-(2.0**k), 2.0**k) for k in range(-20, 60) for _ in range(40)]
         made += [10.0**k for k in range(-40, 38)] + [-(10.0**k) / 3 for k in range(-20, 20)] + [123456789.0, 16777216.0, 1e15, 1e16, 9999999.0]
     values = oracle.arrow_column(kind, made)
     ours = print_values(values, SqlType(kind))
