@@ -179,10 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from gpudb.kernels import device_source
 
     source = device_source()
-    recorded: dict[str, Any] = {}
     file = options.check or options.record
-    if file is not None and (options.check or file.exists()):
-        recorded = json.loads(file.read_text())
+    recorded: dict[str, Any] = json.loads(file.read_text()) if file is not None and file.exists() else {}
     problems: list[str] = []
     for arch in options.arch or ["sm_90"]:
         started = time.process_time()  # processor time: a busy machine must not fail the check

@@ -113,6 +113,8 @@ def test_the_command_records_and_then_checks(
 ) -> None:
     monkeypatch.setattr("gpudb.kernels.device_source", lambda: SMALL, raising=False)
     file = tmp_path / "registers.json"
+    assert nvrtc.main(["--check", str(file)]) == 1
+    assert "halve: not recorded yet" in capsys.readouterr().err
     assert nvrtc.main(["--record", str(file)]) == 0
     assert nvrtc.main(["--check", str(file)]) == 0
     recorded = json.loads(file.read_text())
