@@ -30,7 +30,20 @@ class InstructionSet:
 
 
 def function_opcode_name(overload: Overload, what: str) -> str:
-    """Name of the opcode behind a scalar function; what: value, domain or null."""
+    """Name of the opcode behind a scalar function; what: value, domain or null.
+
+    Overloads share one where they compute the same on the same registers: of SMALLINT and INTEGER, or a condition that
+    many functions have.
+    """
+    condition = overload.null_when[1].__name__ if what == "null" and overload.null_when is not None else "<lambda>"
+    if condition.isidentifier() and not condition.startswith("_"):
+        return f"{condition}:{'_'.join(overload.arguments)}"
+    wider = tuple("INTEGER" if kind in ("TINYINT", "SMALLINT") else kind for kind in overload.arguments)
+    conditions = overload.domain and overload.domain[0], overload.null_when and overload.null_when[0]
+    for other in FUNCTIONS[overload.name].overloads:
+        same = other.domain and other.domain[0], other.null_when and other.null_when[0]
+        if other.arguments == wider and other.cpp == overload.cpp and (what == "value" or same == conditions):
+            return f"{overload.name}{'' if what == 'value' else '_' + what}:{'_'.join(wider)}"
     return f"{overload.name}{'' if what == 'value' else '_' + what}:{'_'.join(overload.arguments)}"
 
 
@@ -46,7 +59,7 @@ def argument_registers(overload: Overload) -> tuple[RegisterType, ...]:
 
 
 def _function_opcodes() -> list[Opcode]:
-    made = []
+    made: dict[str, Opcode] = {}
     for function in {id(f): f for f in FUNCTIONS.values()}.values():
         for overload in function.overloads:
             if overload.kind != "scalar" or overload.variadic:
@@ -62,10 +75,11 @@ def _function_opcodes() -> list[Opcode]:
                 pieces.append(("null", RegisterType.MASK, overload.null_when[0], overload.null_when[1]))
             for what, out, cpp, body in pieces:
                 name = function_opcode_name(overload, what)
-                label = function.name if what == "value" else f"{function.name}.{what}"
+                label = name.partition(":")[0] if what == "null" else function.name + ("" if what == "value" else f".{what}")
                 body = _over_registers(overload, body)
-                made.append(Opcode(name, f"{{out}} = {label}({names})", ((out, *inputs),), forms, cpp, body))
-    return made
+                opcode = Opcode(name, f"{{out}} = {label}({names})", ((out, *inputs),), forms, cpp, body)
+                made.setdefault(name, opcode)
+    return list(made.values())
 
 
 def register_parameters(overload: Overload) -> tuple[str, ...]:

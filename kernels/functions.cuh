@@ -131,9 +131,9 @@ template <class T> DEVICE T shift_left(T x, T count) {
 }
 
 /// Nothing negative, and no set bit shifted into or past the sign.
-template <class T> DEVICE bool shift_left_fits(T x, T count) {
-    const T most = T(unsigned_of<T>(~unsigned_of<T>(0)) >> 1);
-    return count >= 0 && x >= 0 && (x == 0 || (count < T(sizeof(T) * 8) && x <= most >> (count & T(sizeof(T) * 8 - 1))));
+template <class T> DEVICE bool shift_left_fits(T x, T count, int width) {
+    const T most = T((uint64(1) << (width - 1)) - 1);
+    return count >= 0 && x >= 0 && (x == 0 || (count < T(width) && x <= most >> (count & T(sizeof(T) * 8 - 1))));
 }
 
 template <class T> DEVICE T shift_right(T x, T count, int width) {

@@ -9,7 +9,7 @@ import numpy as np
 from gpudb.functions.registry import scalar, typed_macro
 
 Array = Any
-SAME = "INTEGER, INTEGER -> INTEGER; BIGINT, BIGINT -> BIGINT"
+SAME = "; ".join(f"{kind}, {kind} -> {kind}" for kind in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT"))
 
 
 @scalar(SAME, cpp="x & y", aliases=("&",))
@@ -42,7 +42,9 @@ def bit_xor(x: Array, y: Array) -> Array:
     return x ^ y
 
 
-@scalar("INTEGER -> INTEGER; BIGINT -> BIGINT", cpp="~x", aliases=("~",))
+@scalar(
+    "TINYINT -> TINYINT; SMALLINT -> SMALLINT; INTEGER -> INTEGER; BIGINT -> BIGINT", cpp="~x", aliases=("~",)
+)
 def bit_not(x: Array) -> Array:
     """Every bit the other way: the operator ~.
 
@@ -55,25 +57,45 @@ def bit_not(x: Array) -> Array:
 SHIFT_FAILS = "left shift overflows, or of or by a negative number"
 
 
-def _left_fits(x: Array, count: Array) -> Array:
+def _left_fits(x: Array, count: Array, bits: int) -> Array:
     """Nothing negative, and no set bit shifted into or past the sign."""
-    bits = np.asarray(x).dtype.itemsize * 8
     room = np.clip(count, 0, bits - 1)
-    return (count >= 0) & (x >= 0) & ((x == 0) | ((count < bits) & (x <= np.iinfo(np.asarray(x).dtype).max >> room)))
+    return (count >= 0) & (x >= 0) & ((x == 0) | ((count < bits) & (x <= np.asarray(x).dtype.type((1 << (bits - 1)) - 1) >> room)))
 
 
-@scalar(
-    SAME, cpp="shift_left(x, count)", aliases=("<<",), domain=("shift_left_fits(x, count)", _left_fits, SHIFT_FAILS)
-)
-def shift_left(x: Array, count: Array) -> Array:
-    """Bits moved up: the operator <<.  Fails where a bit would reach the sign, or a number is negative.
-
-    >>> sql("SELECT 3 << 2")
-    12
-    """
+def _shift_left(x: Array, count: Array) -> Array:
     bits = np.asarray(x).dtype.itemsize * 8
     with np.errstate(all="ignore"):
         return np.where((count >= 0) & (count < bits), x << np.clip(count, 0, bits - 1), 0)
+
+
+def _add_shift_left(kind: str, bits: int, more: bool) -> None:
+    """One overload: they differ in where a bit reaches the sign."""
+
+    def shift_left(x: Array, count: Array) -> Array:
+        """Bits moved up: the operator <<.  Fails where a bit would reach the sign, or a number is negative.
+
+        >>> sql("SELECT 3 << 2")
+        12
+        """
+        return _shift_left(x, count)
+
+    def fits(x: Array, count: Array) -> Array:
+        return _left_fits(x, count, bits)
+
+    scalar(
+        f"{kind}, {kind} -> {kind}",
+        cpp="shift_left(x, count)",
+        aliases=() if more else ("<<",),
+        more=more,
+        domain=(f"shift_left_fits(x, count, {bits})", fits, SHIFT_FAILS),
+    )(shift_left)
+
+
+_add_shift_left("INTEGER", 32, more=False)
+_add_shift_left("BIGINT", 64, more=True)
+_add_shift_left("SMALLINT", 16, more=True)
+_add_shift_left("TINYINT", 8, more=True)
 
 
 def _shift_right(x: Array, count: Array, bits: int) -> Array:
@@ -121,11 +143,3 @@ def bit_count(x: Array) -> Array:
 
 for _kind, _bits in (("TINYINT", 0xFF), ("SMALLINT", 0xFFFF)):
     typed_macro("bit_count", f"{_kind} -> TINYINT", "x", f"bit_count(CAST(x AS INTEGER) & {_bits})")
-    typed_macro("bit_not", f"{_kind} -> {_kind}", "x", f"CAST(~CAST(x AS INTEGER) AS {_kind})")
-    for _name, _sql in (
-        ("bit_and", "CAST(x AS INTEGER) & CAST(y AS INTEGER)"),
-        ("bit_or", "CAST(x AS INTEGER) | CAST(y AS INTEGER)"),
-        ("bit_xor", "xor(CAST(x AS INTEGER), CAST(y AS INTEGER))"),
-        ("shift_left", "CAST(x AS INTEGER) << CAST(y AS INTEGER)"),
-    ):
-        typed_macro(_name, f"{_kind}, {_kind} -> {_kind}", "x, y", f"CAST({_sql} AS {_kind})")

@@ -122,7 +122,7 @@ def _like(strings: pa.Array, pattern: str, escape: str = "") -> pa.Array:
 def like(string: Any, pattern: Any, escape: Any = "") -> pa.Array:
     """Whether all of a text fits a pattern: `_` is any character, `%` any number of them; case counts.
 
-    >>> sql("SELECT 'Charlottesville' LIKE 'Ch%v_lle', like('10%', '10!%', '!')")
+    >>> sql("SELECT 'Charlottesville' LIKE 'Ch%v_lle', like_escape('10%', '10!%', '!')")
     true | true
     """
     return _per_constants(_like, BOOLEAN, string, pattern, escape)

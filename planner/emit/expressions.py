@@ -787,7 +787,7 @@ class ExpressionEmitter(TextEmitter):
 
 
 ARITHMETIC = frozenset(
-    "add subtract multiply divide integer_divide modulo negate bit_and bit_or bit_xor bit_not".split()
+    "add subtract multiply divide integer_divide modulo negate bit_and bit_or bit_xor".split()
 )
 WORDS = {
     "add": "addition",
@@ -796,6 +796,9 @@ WORDS = {
     "integer_divide": "division",
     "modulo": "remainder",
     "negate": "negation",
+    "bit_and": "&",
+    "bit_or": "|",
+    "bit_xor": "xor",
 }
 FLOAT_OPCODES = {
     "add": "Add",
@@ -815,7 +818,6 @@ EXACT_OPCODES = {
     "bit_and": "BitAnd",
     "bit_or": "BitOr",
     "bit_xor": "BitXor",
-    "bit_not": "BitNot",
 }
 OVERFLOWS = {"add": "AddOverflows", "subtract": "SubtractOverflows", "multiply": "MultiplyOverflows"}
 
@@ -825,8 +827,6 @@ def exact_bounds(name: str, values: list[Value]) -> tuple[int, int]:
     a = values[0]
     if name == "negate":
         return -a.high, -a.low
-    if name == "bit_not":
-        return ~a.high, ~a.low
     b = values[1]
     if name == "add":
         return a.low + b.low, a.high + b.high

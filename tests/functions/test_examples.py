@@ -30,10 +30,13 @@ def examples() -> list[tuple[Function, str, str]]:
 
 def shown(table: pa.Table) -> str:
     """One row as the examples write it: values as VARCHAR, between bars."""
-    texts = []
+    texts: list[str] = []
     for column in table.columns:
         array = column.combine_chunks()
         type_ = array.type
+        if pa.types.is_null(type_):
+            texts.append("NULL")
+            continue
         if pa.types.is_decimal(type_):
             source = SqlType("HUGEINT") if type_.scale == 0 and type_.precision == 38 else decimal(type_.precision, type_.scale)
         else:
