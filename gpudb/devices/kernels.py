@@ -437,6 +437,19 @@ class KernelDevice:
         columns = [self.view(c, start * t.width) for c, t in zip(emitted.columns, emitted.types, strict=True)]
         return Emitted(stop - start, columns, emitted.types)
 
+    def concatenated(self, parts: list[Emitted], run: Run) -> Emitted:
+        """The rows of several results of one sink, one after the other."""
+        rows = sum(part.rows for part in parts)
+        columns = []
+        for k, kind in enumerate(parts[0].types):
+            run.ledger.take(rows * kind.width)
+            target, at = self.empty(rows * kind.width), 0
+            for part in parts:
+                self.copy(self.view(target, at), part.columns[k], part.rows * kind.width)
+                at += part.rows * kind.width
+            columns.append(target)
+        return Emitted(rows, columns, parts[0].types)
+
     def export(
         self, emitted: Emitted, column: int, validity: int | None, sql: SqlType, dictionary: Any, start: int, rows: int
     ) -> pa.Array:

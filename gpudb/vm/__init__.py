@@ -137,7 +137,7 @@ class Machine:
             found.append(emitted)
             rows, at, step = rows + emitted.rows, at + step, step * 2
         self.run.tiles_skipped += sum(-(-p.rows // self.device.tile_rows) for p in work.parts[at:])
-        return found[0] if len(found) == 1 else self.device.concatenated(found)
+        return found[0] if len(found) == 1 else self.device.concatenated(found, self.run)
 
     def _parts(self, pipeline: Pipeline, prologue: Prologue) -> tuple[list[Part], Any]:
         source = pipeline.source

@@ -1,0 +1,145 @@
+"""The device `reference`: NumPy, running the bodies of the opcode table.
+
+Slow, always there, and the living definition: every other device must give its bytes.  A row group is one tile here; what
+happens inside it (the opcodes where rows meet) is in `gpudb/devices/reference_tile.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gpudb.devices.reference_tile import GroupState, Tile, new_groups, values_of_type
+from gpudb.devices.work import Emitted, InexactSum, PipelineFailure, Run, Work
+from gpudb.errors import InternalError
+from gpudb.program import EmitSink
+from gpudb.types import RegisterType, SqlType
+
+R = RegisterType
+NO_ROW = (1 << 63) - 1
+
+
+class ReferenceDevice:
+    """Runs programs with NumPy.  An emitted column is an array of its register's dtype; I128 are Python integers.
+
+    tile_rows  a whole row group, however large, is one tile
+    """
+
+    name = "reference"
+    tile_rows = 1 << 20
+
+    def from_host(self, array: np.ndarray) -> np.ndarray:
+        """The array itself."""
+        return array
+
+    # ------------------------------------------------------------------------------- pipelines
+
+    def run_pipeline(self, work: Work) -> Emitted | GroupState:
+        """Run a pipeline over its parts.
+
+        Raises PipelineFailure where a Fail instruction fired, InexactSum, QueryCancelled, MemoryLimitError.
+        """
+        pipeline, run = work.pipeline, work.run
+        sink = pipeline.sink
+        table = None
+        if not isinstance(sink, EmitSink):
+            table = work.into if work.into is not None else new_groups(sink)
+        parts = [part for part in work.parts if part.rows > 0]
+        run.tiles_run += len(parts)
+        tiles = []
+        for part in parts:
+            run.check()
+            tile = Tile(pipeline, part, table, work.source_table)
+            tile.run()
+            tiles.append(tile)
+            if isinstance(sink, EmitSink):
+                run.ledger.take(tile.emitted_rows * sum(kind.width for kind in sink.columns))
+        run.check()
+        failed = min((tile.failure for tile in tiles if tile.failure is not None), default=None)
+        if failed is not None:
+            row, line = failed
+            raise PipelineFailure(row, pipeline.instructions[line].operands[2].number)
+        if any(tile.inexact for tile in tiles):
+            raise InexactSum
+        if table is not None:
+            return table
+        assert isinstance(sink, EmitSink)
+        columns = [
+            np.concatenate([np.empty(0, kind.dtype), *(tile.outputs[k] for tile in tiles if tile.emitted_rows)])
+            for k, kind in enumerate(sink.columns)
+        ]
+        return Emitted(sum(tile.emitted_rows for tile in tiles), columns, sink.columns)
+
+    def order_groups(self, state: GroupState, rows: int, run: Run) -> Emitted:
+        """Numbers of the groups that occur, in order of their first row: one u32 column."""
+        if state.sink.kind == "one":
+            return Emitted(1, [np.zeros(1, np.uint32)], (R.U32,))
+        first = state.words[: state.capacity, 0]
+        present = np.flatnonzero(first != NO_ROW)
+        order = present[np.argsort(first[present], kind="stable")].astype(np.uint32)
+        return Emitted(len(order), [order], (R.U32,))
+
+    # ------------------------------------------------------------------------------- rows
+
+    def sort_rows(self, words: list[Any], rows: int, run: Run) -> Emitted:
+        """Row numbers sorted by order words, the first most significant; ties keep their order."""
+        order = np.arange(rows)
+        for word in reversed(words):
+            order = order[np.argsort(word[:rows][order], kind="stable")]
+        return Emitted(rows, [order.astype(np.uint32)], (R.U32,))
+
+    def slice_emitted(self, emitted: Emitted, start: int, stop: int) -> Emitted:
+        """Rows start .. stop of emitted columns, without a copy."""
+        columns = [
+            values_of_type(column, kind)[start:stop]
+            for column, kind in zip(emitted.columns, emitted.types, strict=True)
+        ]
+        return replace(emitted, rows=stop - start, columns=columns)
+
+    def concatenated(self, parts: list[Emitted], run: Run) -> Emitted:
+        """The rows of several results of one sink, one after the other."""
+        columns = [
+            np.concatenate([part.columns[k][: part.rows] for part in parts]) for k in range(len(parts[0].types))
+        ]
+        return Emitted(sum(part.rows for part in parts), columns, parts[0].types)
+
+    # ------------------------------------------------------------------------------- export
+
+    def export(
+        self, emitted: Emitted, column: int, validity: int | None, sql: SqlType, dictionary: Any, start: int, rows: int
+    ) -> pa.Array:
+        """Rows start .. start + rows of an emitted column as an Arrow array."""
+        kind = emitted.types[column]
+        values = values_of_type(emitted.columns[column], kind)[start : start + rows]
+        bits, nulls, valid = None, 0, np.ones(rows, bool)
+        if validity is not None:
+            valid = emitted.columns[validity][start : start + rows] != 0
+            nulls = rows - int(np.count_nonzero(valid))
+            if nulls:
+                bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+        if sql.is_text:
+            offsets, data = spelled_out(values, valid, dictionary)
+            return pa.Array.from_buffers(pa.string(), rows, [bits, offsets, data], nulls)
+        if sql.kind == "BOOLEAN":
+            data = pa.py_buffer(np.packbits(values, bitorder="little"))
+        elif kind is R.I128:
+            data = pa.py_buffer(b"".join(int(v).to_bytes(16, "little", signed=True) for v in values))
+        else:
+            data = pa.py_buffer(np.ascontiguousarray(values))
+        return pa.Array.from_buffers(sql.arrow, rows, [bits, data], nulls)
+
+
+def spelled_out(codes: np.ndarray, valid: np.ndarray, dictionary: Any) -> tuple[pa.Buffer, pa.Buffer]:
+    """Arrow's offsets and bytes of dictionary codes; NULL rows take no bytes."""
+    starts = dictionary.offsets[codes].astype(np.int64)
+    lengths = np.where(valid, dictionary.offsets[codes.astype(np.int64) + 1] - starts, 0)
+    offsets = np.zeros(len(codes) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    if offsets[-1] >= 1 << 31:
+        raise InternalError(f"a batch holds 2 GiB of text or more: {len(codes)} rows, {offsets[-1]} bytes")
+    # Byte b of the result belongs to the row that it falls into, and lies as far into that row's text.
+    source = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    return pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(dictionary.data[source])

@@ -1,0 +1,504 @@
+"""What the opcodes mean: one tile of the device `reference`, and the group tables that tiles add to.
+
+Elementwise opcodes are their NumPy bodies.  Opcodes where rows meet are the methods of `Tile` with the same names; they
+take operands as the instruction names them.  Exact float sums are held as Python integers here, so nothing is shared with
+the limbs of kernels/ops_sum.cuh but the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from gpudb.devices.launch import pack_slot
+from gpudb.devices.work import Part
+from gpudb.errors import InternalError
+from gpudb.opcodes import Variant
+from gpudb.program import COLUMN, REGISTER, GroupSink, Instruction, Operand, Pipeline
+from gpudb.types import RegisterType
+
+R = RegisterType
+Array = Any  # NumPy arrays of any dtype
+
+WIDE_WORDS = 137  # that an exact sum takes in a group table, kernels/ops_sum.cuh
+FIXED_BITS = 32  # of each of the three lanes of a fixed-point sum
+PRODUCT_EXPONENT = -2148  # of the least product of two doubles: exact sums are whole multiples of 2 ** this
+LEAST_EXPONENT = -1074  # of the least double
+DIGIT_BITS = 27  # of the pieces that mantissas are cut into, so that sums of their products fit 64 bits
+LARGEST_EXPONENT = 1024  # 2 ** this stands for an infinity that came out of rounding a finite sum
+EXPANSION_TERMS = 4  # doubles that an exact sum is written as before sums are multiplied
+NAN = float("nan")
+
+
+# --------------------------------------------------------------------------------------------------- registers
+
+
+def wrapped(values: Array, bits: int = 128) -> Array:
+    """Python integers in two's complement of so many bits."""
+    half = 1 << (bits - 1)
+    out = np.empty(len(values), object)
+    out[:] = [((int(v) + half) & ((half << 1) - 1)) - half for v in values]
+    return out
+
+
+def values_of_type(array: Array, kind: RegisterType) -> Array:
+    """An intermediate column's values; I128 columns made on the host lie in pairs of 64-bit words, the lower first."""
+    if kind is R.I128 and array.dtype != object:
+        words = array.view(np.uint64)
+        out = np.empty(len(words) // 2, object)
+        out[:] = [low | high << 64 for low, high in zip(words[0::2].tolist(), words[1::2].tolist(), strict=True)]
+        return wrapped(out)
+    return array.view(kind.dtype) if array.dtype != kind.dtype else array
+
+
+def cast(values: Array, kind: RegisterType, rows: int) -> Array:
+    """(rows,) of a register type from what a body gave: integers wrap, floats round to nearest even."""
+    values = np.broadcast_to(np.asarray(values), (rows,))
+    if kind is R.I128:
+        return wrapped(values)
+    if values.dtype != object:
+        return values.astype(kind.dtype)
+    return np.array([int(v) & ((1 << 64) - 1) for v in values], np.uint64).astype(kind.dtype)
+
+
+def rounded_to(kind: RegisterType, values: Array) -> Array:
+    """Whole floats as integers; 0 where they do not fit, and for NaN."""
+    if kind is R.I128:
+        out = np.empty(len(values), object)
+        out[:] = [int(v) if abs(v) < 1.7e38 else 0 for v in values.tolist()]
+        return out
+    half = 2.0 ** (kind.width * 8 - 1)
+    return np.where((values >= -half) & (values < half), values, 0.0).astype(kind.dtype)
+
+
+def from_order_words(kind: RegisterType, words: Array) -> Array:
+    """The inverse of the opcode OrderWord."""
+    if not kind.is_float:
+        return words
+    return np.where(words < 0, words ^ np.int64((1 << 63) - 1), words).view(np.float64).astype(kind.dtype)
+
+
+# --------------------------------------------------------------------------------------------------- exact sums
+
+
+def rounded(whole: int, exponent: int) -> float:
+    """whole * 2 ** exponent, rounded once to nearest even; beyond the range an infinity."""
+    try:
+        return float(whole << exponent) if exponent >= 0 else whole / (1 << -exponent)
+    except OverflowError:
+        return float("inf") if whole > 0 else float("-inf")
+
+
+@dataclass
+class WideSums:
+    """One exact sum a group.
+
+    totals   (groups,) Python integers, in units of 2 ** PRODUCT_EXPONENT
+    special  (groups, 3) int64: terms that were +infinity, -infinity and NaN
+    """
+
+    totals: Array
+    special: Array
+
+    @staticmethod
+    def zeros(groups: int) -> WideSums:
+        """Empty sums."""
+        totals = np.empty(groups, object)
+        totals[:] = 0
+        return WideSums(totals, np.zeros((groups, 3), np.int64))
+
+    def grown(self, groups: int) -> WideSums:
+        """The same sums with room for more groups."""
+        more = WideSums.zeros(groups - len(self.totals))
+        return WideSums(np.concatenate([self.totals, more.totals]), np.concatenate([self.special, more.special]))
+
+    def add(self, group: Array, x: Array, y: Array) -> None:
+        """Add x * y, exactly, to each row's group."""
+        finite = np.isfinite(x) & np.isfinite(y)
+        with np.errstate(all="ignore"):
+            product = (x * y)[~finite]
+        which = np.where(np.isnan(product), 2, np.where(product > 0, 0, 1))
+        np.add.at(self.special, (group[~finite], which), 1)
+        group, x, y = group[finite], x[finite], y[finite]
+        (x_whole, x_exponent), (y_whole, y_exponent) = _mantissas(x), _mantissas(y)
+        exponent = x_exponent + y_exponent - PRODUCT_EXPONENT
+        pairs, place = np.unique(group.astype(np.int64) << 16 | exponent, return_inverse=True)
+        digits = np.zeros((len(pairs), 4), np.int64)
+        mask = (1 << DIGIT_BITS) - 1
+        x_high, x_low, y_high, y_low = x_whole >> DIGIT_BITS, x_whole & mask, y_whole >> DIGIT_BITS, y_whole & mask
+        for k, piece in enumerate((x_low * y_low, x_low * y_high + x_high * y_low, x_high * y_high)):
+            np.add.at(digits[:, k], place, piece & mask)
+            np.add.at(digits[:, k + 1], place, piece >> DIGIT_BITS)
+        for pair, pieces in zip(pairs.tolist(), digits.tolist(), strict=True):
+            total = sum(piece << DIGIT_BITS * k for k, piece in enumerate(pieces))
+            self.totals[pair >> 16] += total << (pair & 0xFFFF)
+
+    def value(self, group: int) -> float:
+        """The sum, rounded once; infinities and NaN by IEEE's rules."""
+        positive, negative, nan = self.special[group].tolist()
+        if nan or (positive and negative):
+            return NAN
+        if positive or negative:
+            return float("inf") if positive else float("-inf")
+        return rounded(self.totals[group], PRODUCT_EXPONENT)
+
+    def expanded(self, group: int) -> int:
+        """The sum as the sum of EXPANSION_TERMS doubles, each the rest rounded, in units of 2 ** LEAST_EXPONENT."""
+        rest, found = self.totals[group], 0
+        for _ in range(EXPANSION_TERMS):
+            term = rounded(rest, PRODUCT_EXPONENT)
+            if abs(term) == float("inf"):
+                whole = (1 if term > 0 else -1) << LARGEST_EXPONENT - LEAST_EXPONENT
+            else:
+                numerator, denominator = term.as_integer_ratio()
+                whole = (numerator << -LEAST_EXPONENT) // denominator
+            found += whole
+            rest -= whole << LEAST_EXPONENT - PRODUCT_EXPONENT
+        return found
+
+
+def _mantissas(x: Array) -> tuple[Array, Array]:
+    """(whole, exponent) int64 with x = whole * 2 ** exponent, |whole| < 2 ** 53; x finite."""
+    fraction, exponent = np.frexp(x)
+    shift = np.minimum(53, exponent.astype(np.int64) - LEAST_EXPONENT)  # fewer bits where x is subnormal
+    return np.ldexp(fraction, shift.astype(np.int32)).astype(np.int64), exponent.astype(np.int64) - shift
+
+
+def covariance(x: WideSums, y: WideSums, xy: WideSums, group: int, count: int) -> float:
+    """count * sum(x y) - sum(x) * sum(y), rounded once; NaN where a sum is not finite."""
+    if x.special[group].any() or y.special[group].any() or xy.special[group].any():
+        return NAN
+    products = x.expanded(group) * y.expanded(group)
+    return rounded((count * xy.expanded(group) << -LEAST_EXPONENT) - products, 2 * LEAST_EXPONENT)
+
+
+# --------------------------------------------------------------------------------------------------- group tables
+
+
+@dataclass
+class GroupState:
+    """A group table.  The last group is the trash group, where rows go that do not count.
+
+    words    (capacity + 1, words) int64; word 0 is the first row
+    keys     (capacity, key words) int64, of a hash table
+    numbers  bytes of a key -> its group
+    wide     first word of an exact sum -> the sums; their words in `words` are not used
+    """
+
+    sink: GroupSink
+    words: Array
+    keys: Array
+    numbers: dict[bytes, int] = field(default_factory=dict)
+    wide: dict[int, WideSums] = field(default_factory=dict)
+
+    @property
+    def capacity(self) -> int:
+        """Number of groups it has, the trash group not counted; as a number, the trash group."""
+        return len(self.words) - 1
+
+    def sums(self, word: int) -> WideSums:
+        """The exact sums whose first word this is."""
+        return self.wide.setdefault(word, WideSums.zeros(len(self.words)))
+
+    def find(self, keys: Array) -> Array:
+        """(rows,) group of each of the keys (rows, key words) int64, inserted where they are new."""
+        keys = np.ascontiguousarray(keys)
+        distinct, place = np.unique(keys.view(np.dtype((np.void, keys.itemsize * keys.shape[1]))), return_inverse=True)
+        known = len(self.numbers)
+        found = [self.numbers.setdefault(key, len(self.numbers)) for key in (v.tobytes() for v in distinct)]
+        fresh = len(self.numbers) - known
+        if fresh:
+            initial = np.array([[initial for _, initial in self.sink.words]], np.int64)
+            self.words = np.concatenate([self.words, np.repeat(initial, fresh, axis=0)])
+            self.wide = {word: sums.grown(len(self.words)) for word, sums in self.wide.items()}
+            inserted = np.frombuffer(b"".join(list(self.numbers)[known:]), np.int64)
+            self.keys = np.concatenate([self.keys, inserted.reshape(fresh, -1)])
+            # What used to be the trash group is a group now.
+            self.words[known] = initial
+            for sums in self.wide.values():
+                sums.totals[known], sums.special[known] = 0, 0
+        return np.array(found, np.int64)[place.reshape(-1)] if found else np.zeros(0, np.int64)
+
+
+def new_groups(sink: GroupSink) -> GroupState:
+    """An empty table: all groups of a dense one, none but the trash group of a hash table."""
+    groups = 1 if sink.kind == "hash" else sink.capacity + 1
+    initial = np.array([[initial for _, initial in sink.words]], np.int64)
+    return GroupState(sink, np.repeat(initial, groups, axis=0), np.zeros((0, max(1, sink.key_words)), np.int64))
+
+
+# --------------------------------------------------------------------------------------------------- the tile
+
+
+class Tile:
+    """All rows of one part, run through a pipeline.
+
+    outputs       what Emit and EmitAll wrote, by output column; emitted_rows rows each
+    failure       the least (row, instruction) at which a Fail fired
+    inexact       a float did not fit its fixed-point lanes
+    """
+
+    def __init__(self, pipeline: Pipeline, part: Part, table: GroupState | None, source_table: GroupState | None) -> None:
+        self.pipeline = pipeline
+        self.part = part
+        self.rows = part.rows
+        self._table = table
+        self._source_table = source_table
+        self.registers: dict[int, Array] = {}
+        self.outputs: dict[int, Array] = {}
+        self.emitted_rows = 0
+        self.failure: tuple[int, int] | None = None
+        self.inexact = False
+        self._line = 0
+
+    def run(self) -> None:
+        """Run all instructions, up to a SkipIfNone that finds no row alive."""
+        with np.errstate(all="ignore"):
+            for line, instruction in enumerate(self.pipeline.instructions):
+                self._line = line
+                if instruction.variant.opcode.role == "elementwise":
+                    self._elementwise(instruction)
+                elif getattr(self, instruction.variant.opcode.name)(*instruction.operands) is False:
+                    return
+
+    def _elementwise(self, instruction: Instruction) -> None:
+        variant = instruction.variant
+        out, *inputs = instruction.operands
+        values = []
+        for kind, form, operand in zip(variant.signature[1:], variant.form, inputs, strict=True):
+            values.append(self.vector(operand) if form == "v" else self.constant(operand, kind, form))
+        self.registers[out.number] = evaluate(variant, values, self.rows)
+
+    # ------------------------------------------------------------------------------- operands
+
+    def vector(self, operand: Operand) -> Array:
+        """(rows,) values of a register or of a column."""
+        if operand.kind == REGISTER:
+            return self.registers[operand.number]
+        assert operand.kind == COLUMN, "a slot is not a vector"
+        return self.column(operand)[: self.rows]
+
+    def column(self, operand: Operand) -> Array:
+        """A whole source column."""
+        return values_of_type(self.part.columns[operand.number], self.pipeline.columns[operand.number].type)
+
+    def constant(self, operand: Operand, kind: RegisterType, form: str = "s") -> Array:
+        """A slot's value as an array of no dimensions, read as `kind` from the slot's bytes; or its lookup table."""
+        value = self.part.slots[operand.number]
+        if form == "p":
+            return value
+        low, high = pack_slot(value, self.pipeline.slots[operand.number].type)
+        if kind is R.I128:
+            out = np.empty((), object)
+            out[()] = wrapped([low | high << 64])[0]
+            return out
+        return np.frombuffer(low.to_bytes(8, "little"), kind.dtype)[0:1].reshape(())
+
+    @property
+    def table(self) -> GroupState:
+        """The group table that the pipeline adds to."""
+        if self._table is None:
+            raise InternalError("a pipeline without a group table adds to one")
+        return self._table
+
+    @property
+    def source(self) -> GroupState:
+        """The finished group table that the pipeline reads."""
+        if self._source_table is None:
+            raise InternalError("a pipeline without a group table reads one")
+        return self._source_table
+
+    # ------------------------------------------------------------------------------- rows
+
+    def ExpandValidity(self, out: Operand, column: Operand) -> None:
+        bits = self.part.columns[column.number]
+        self.registers[out.number] = np.unpackbits(bits, count=self.rows, bitorder="little")
+
+    def RowNumber(self, out: Operand) -> None:
+        self.registers[out.number] = np.arange(self.rows, dtype=np.int64) + self.part.first_row
+
+    def Gather(self, out: Operand, column: Operand, rows: Operand) -> None:
+        self.registers[out.number] = self.column(column)[self.vector(rows)]
+
+    def GatherValidity(self, out: Operand, column: Operand, rows: Operand) -> None:
+        at = self.vector(rows)
+        bits = self.part.columns[column.number]
+        self.registers[out.number] = bits[at >> np.uint32(3)] >> (at & np.uint32(7)).astype(np.uint8) & np.uint8(1)
+
+    def Fail(self, bad: Operand, alive: Operand, message: Operand) -> None:
+        rows = np.flatnonzero(self.vector(bad) & self.vector(alive))
+        if len(rows):
+            found = (self.part.first_row + int(rows[0]), self._line)
+            self.failure = found if self.failure is None else min(self.failure, found)
+
+    def SkipIfNone(self, alive: Operand) -> bool:
+        return bool(self.vector(alive).any())
+
+    # ------------------------------------------------------------------------------- emitting
+
+    def EmitRows(self, out: Operand, alive: Operand) -> None:
+        found = np.flatnonzero(self.vector(alive)).astype(np.uint32)
+        self.registers[out.number] = found
+        self.emitted_rows = len(found)
+
+    def Emit(self, column: Operand, value: Operand, rows: Operand) -> None:
+        self._output(column, self.vector(value)[self.registers[rows.number]])
+
+    def EmitAll(self, column: Operand, value: Operand) -> None:
+        self.emitted_rows = self.rows
+        self._output(column, self.vector(value))
+
+    def _output(self, column: Operand, values: Array) -> None:
+        kind = self.pipeline.sink.columns[column.number]  # type: ignore[union-attr]
+        self.outputs[column.number] = values if values.dtype == kind.dtype else values.view(kind.dtype)
+
+    # ------------------------------------------------------------------------------- one group
+
+    def ReduceAdd(self, word: Operand, value: Operand) -> None:
+        self.table.words[0, word.number] += np.sum(self.vector(value), dtype=np.int64)
+
+    def ReduceMin(self, word: Operand, value: Operand) -> None:
+        words = self.table.words
+        words[0, word.number] = min(words[0, word.number], self.vector(value).min())
+
+    def ReduceMax(self, word: Operand, value: Operand) -> None:
+        words = self.table.words
+        words[0, word.number] = max(words[0, word.number], self.vector(value).max())
+
+    def ReduceFixed(self, word: Operand, x: Operand, keep: Operand, scale: Operand) -> None:
+        lanes = self._fixed_lanes(x, keep, scale)
+        for k, lane in enumerate(lanes):
+            self.table.words[0, word.number + k] += np.sum(lane, dtype=np.int64)
+
+    # ------------------------------------------------------------------------------- exact sums
+
+    def SplitFixed(self, out: Operand, x: Operand, keep: Operand, scale: Operand) -> None:
+        for k, lane in enumerate(self._fixed_lanes(x, keep, scale)):
+            self.registers[out.number + k] = lane
+
+    def _fixed_lanes(self, x: Operand, keep: Operand, scale: Operand) -> list[Array]:
+        """Three int64 lanes with x = (lane 0 + lane 1 / 2^32 + lane 2 / 2^64) / scale, each step rounded to even."""
+        kept = np.where(self.vector(keep) != 0, self.vector(x), 0.0)
+        rest = kept * self.constant(scale, R.F64)
+        fits = (rest < 2.0**33) & (rest > -(2.0**33))  # NaN does not fit
+        lanes = []
+        for k in range(3):
+            lane = np.rint(rest)
+            lanes.append(np.where(fits, lane, 0.0).astype(np.int64))
+            rest = rest - lane if k == 2 else (rest - lane) * 2.0**FIXED_BITS
+        self.inexact |= not bool((fits & (rest == 0.0)).all())
+        return lanes
+
+    def FixedToFloat(self, out: Operand, rows: Operand, word: Operand, scale: Operand) -> None:
+        exponent = 1 - int(np.frexp(self.constant(scale, R.F64))[1])  # of 1 / scale, a power of two
+        lanes = self.source.words[:, word.number : word.number + 3]
+
+        def value(group: int) -> float:
+            high, middle, low = (int(lane) for lane in lanes[group])
+            return rounded((high << 2 * FIXED_BITS) + (middle << FIXED_BITS) + low, exponent - 2 * FIXED_BITS)
+
+        self._per_group(out, rows, value)
+
+    def GroupAddWide(self, group: Operand, word: Operand, x: Operand, y: Operand, keep: Operand) -> None:
+        kept = self.vector(keep) != 0
+        self.table.sums(word.number).add(self.vector(group)[kept], self.vector(x)[kept], self.vector(y)[kept])
+
+    def WideToFloat(self, out: Operand, rows: Operand, word: Operand) -> None:
+        self._per_group(out, rows, self._sums(word.number).value)
+
+    def WideVariance(self, out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
+        x, xx = self._sums(sums.number, 2)
+
+        def value(group: int) -> float:
+            n = int(self.source.words[group, count.number])
+            if n <= less.number:
+                return 0.0
+            return covariance(x, x, xx, group, n) / n / (n - less.number)
+
+        self._per_group(out, rows, value)
+
+    def WideCorrelation(self, out: Operand, rows: Operand, count: Operand, sums: Operand) -> None:
+        x, xx, y, yy, xy = self._sums(sums.number, 5)
+
+        def value(group: int) -> float:
+            n = int(self.source.words[group, count.number])
+            x_spread, y_spread = np.sqrt([covariance(x, x, xx, group, n), covariance(y, y, yy, group, n)])
+            return np.float64(covariance(x, y, xy, group, n)) / (x_spread * y_spread)
+
+        self._per_group(out, rows, value)
+
+    def _sums(self, word: int, count: int = 1) -> Any:
+        """The exact sum whose first word this is, or several, one behind the other."""
+        found = [self.source.sums(word + k * WIDE_WORDS) for k in range(count)]
+        return found if count > 1 else found[0]
+
+    def _per_group(self, out: Operand, rows: Operand, value: Callable[[int], float]) -> None:
+        found = [value(group) for group in self.vector(rows).tolist()]
+        self.registers[out.number] = np.array(found, np.float64)
+
+    # ------------------------------------------------------------------------------- many groups
+
+    def GroupFind(self, out: Operand, keys: Operand, alive: Operand, key_words: Operand) -> None:
+        operands = [replace(keys, number=keys.number + k) for k in range(key_words.number)]
+        alive_rows = self.vector(alive) != 0
+        found = self.table.find(np.stack([self.vector(operand)[alive_rows] for operand in operands], axis=1))
+        group = np.full(self.rows, self.table.capacity, np.uint32)
+        group[alive_rows] = found
+        self.registers[out.number] = group
+
+    def GroupFirst(self, group: Operand) -> None:
+        first = np.arange(self.rows, dtype=np.int64) + self.part.first_row
+        np.minimum.at(self.table.words[:, 0], self.vector(group), first)
+
+    def _group_add(self, group: Operand, word: Operand, *values: Operand) -> None:
+        for k, value in enumerate(values):
+            np.add.at(self.table.words[:, word.number + k], self.vector(group), self.vector(value))
+
+    GroupAdd1 = GroupAdd2 = GroupAdd3 = GroupAdd4 = _group_add
+
+    def GroupMin(self, group: Operand, word: Operand, value: Operand) -> None:
+        np.minimum.at(self.table.words[:, word.number], self.vector(group), self.vector(value))
+
+    def GroupMax(self, group: Operand, word: Operand, value: Operand) -> None:
+        np.maximum.at(self.table.words[:, word.number], self.vector(group), self.vector(value))
+
+    def GroupArgMin(self, group: Operand, word: Operand, key: Operand, payload: Operand, keep: Operand) -> None:
+        rows = np.flatnonzero(self.vector(keep))
+        groups, keys = self.vector(group)[rows], self.vector(key)[rows]
+        order = np.lexsort((keys, groups))  # stable, so that ties keep the lowest row
+        groups, first = np.unique(groups[order], return_index=True)
+        rows = rows[order][first]
+        keys, payloads = self.vector(key)[rows], self.vector(payload)[rows]
+        rows = rows + self.part.first_row
+        words = self.table.words[:, word.number : word.number + 3]
+        held = words[groups]
+        better = (keys < held[:, 0]) | ((keys == held[:, 0]) & (rows < held[:, 1]))
+        words[groups[better]] = np.stack([keys, rows, payloads], axis=1)[better]
+
+    def GroupKey(self, out: Operand, rows: Operand, word: Operand) -> None:
+        self.registers[out.number] = self.source.keys[self.vector(rows), word.number]
+
+    def GroupWord(self, out: Operand, rows: Operand, word: Operand) -> None:
+        self.registers[out.number] = self.source.words[self.vector(rows), word.number]
+
+
+def evaluate(variant: Variant, values: list[Array], rows: int) -> Array:
+    """(rows,) of the variant's result: its body over vectors (rows,), constants () and lookup tables."""
+    out = variant.signature[0]
+    if rows == 0:
+        return np.empty(0, out.dtype)
+    if ":" in variant.opcode.name:  # bodies of SQL functions expect one value a row, of constants too
+        values = [np.broadcast_to(value, (rows,)) for value in values]
+    with np.errstate(all="ignore"):
+        result = variant.opcode.body(*values)
+    match variant.opcode.name:
+        case "RoundToInteger":
+            return rounded_to(out, result)
+        case "FromOrderWord":
+            result = from_order_words(out, result)
+        case "Convert" if variant.signature[1] is R.I128 and out.is_float:
+            result = np.array([float(v) for v in result], np.float64)  # to REAL by way of DOUBLE
+    return cast(result, out, rows)
