@@ -110,6 +110,14 @@ class RangeDomain:
 
 
 @dataclass(frozen=True)
+class ConstantDomain:
+    """One constant that is no text, as the argument of a text function that has no other: index 0."""
+
+    type: SqlType
+    expression: Any
+
+
+@dataclass(frozen=True)
 class TextFunction:
     """A function of the registry over dictionary entries.
 
@@ -122,7 +130,7 @@ class TextFunction:
 
     name: str
     overload: Any
-    domains: tuple[DictionaryReference | RangeDomain, ...]
+    domains: tuple[DictionaryReference | RangeDomain | ConstantDomain, ...]
     arguments: tuple[Any, ...]
     type: SqlType
     try_: bool = False

@@ -11,7 +11,19 @@ from gpudb.functions import bits, conditional, date, math, pattern, text
 from gpudb.functions.registry import FUNCTIONS, Function, Overload
 from gpudb.types import SqlType
 
-__all__ = ["Function", "Overload", "bits", "conditional", "date", "lookup", "math", "names", "pattern", "resolve", "text"]
+__all__ = [
+    "Function",
+    "Overload",
+    "bits",
+    "conditional",
+    "date",
+    "lookup",
+    "math",
+    "names",
+    "pattern",
+    "resolve",
+    "text",
+]
 
 # Types that a type casts to by itself; what is not listed needs a CAST.
 WIDER = {

@@ -42,9 +42,7 @@ def bit_xor(x: Array, y: Array) -> Array:
     return x ^ y
 
 
-@scalar(
-    "TINYINT -> TINYINT; SMALLINT -> SMALLINT; INTEGER -> INTEGER; BIGINT -> BIGINT", cpp="~x", aliases=("~",)
-)
+@scalar("TINYINT -> TINYINT; SMALLINT -> SMALLINT; INTEGER -> INTEGER; BIGINT -> BIGINT", cpp="~x", aliases=("~",))
 def bit_not(x: Array) -> Array:
     """Every bit the other way: the operator ~.
 
@@ -60,7 +58,11 @@ SHIFT_FAILS = "left shift overflows, or of or by a negative number"
 def _left_fits(x: Array, count: Array, bits: int) -> Array:
     """Nothing negative, and no set bit shifted into or past the sign."""
     room = np.clip(count, 0, bits - 1)
-    return (count >= 0) & (x >= 0) & ((x == 0) | ((count < bits) & (x <= np.asarray(x).dtype.type((1 << (bits - 1)) - 1) >> room)))
+    return (
+        (count >= 0)
+        & (x >= 0)
+        & ((x == 0) | ((count < bits) & (x <= np.asarray(x).dtype.type((1 << (bits - 1)) - 1) >> room)))
+    )
 
 
 def _shift_left(x: Array, count: Array) -> Array:

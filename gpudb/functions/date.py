@@ -316,7 +316,7 @@ def _time_part(part: str, unit: int, count: int, doc: str, aliases: tuple[str, .
         null_when=NULL_TIMESTAMP,
         bounds=(0, count - 1),
     )(function)
-    typed_macro(name, "DATE -> BIGINT", "x", f"date_part_day(x) * 0")
+    typed_macro(name, "DATE -> BIGINT", "x", "date_part_day(x) * 0")
 
 
 EXAMPLE = "TIMESTAMP '2013-07-04 05:06:07.089'"
@@ -324,10 +324,18 @@ _time_part("hour", 3_600_000_000, 24, _doc("Hour, from 0 to 23.", f"hour({EXAMPL
 _time_part("minute", 60_000_000, 60, _doc("Minute, from 0 to 59.", f"minute({EXAMPLE})", "6"), ("minute",))
 _time_part("second", 1_000_000, 60, _doc("Second, from 0 to 59.", f"second({EXAMPLE})", "7"), ("second",))
 _time_part(
-    "millisecond", 1000, 60_000, _doc("Milliseconds of the minute.", f"millisecond({EXAMPLE})", "7089"), ("millisecond",)
+    "millisecond",
+    1000,
+    60_000,
+    _doc("Milliseconds of the minute.", f"millisecond({EXAMPLE})", "7089"),
+    ("millisecond",),
 )
 _time_part(
-    "microsecond", 1, 60_000_000, _doc("Microseconds of the minute.", f"microsecond({EXAMPLE})", "7089000"), ("microsecond",)
+    "microsecond",
+    1,
+    60_000_000,
+    _doc("Microseconds of the minute.", f"microsecond({EXAMPLE})", "7089000"),
+    ("microsecond",),
 )
 macro(
     "nanosecond",
@@ -337,7 +345,14 @@ macro(
 )
 
 
-@scalar("DATE -> DOUBLE", cpp="float64(x) * 86400.0", name="date_part_epoch", aliases=("epoch",), null_when=NULL_DATE, monotone=True)
+@scalar(
+    "DATE -> DOUBLE",
+    cpp="float64(x) * 86400.0",
+    name="date_part_epoch",
+    aliases=("epoch",),
+    null_when=NULL_DATE,
+    monotone=True,
+)
 def _epoch_date(x: Array) -> Array:
     """Seconds since 1970-01-01.
 
@@ -347,7 +362,14 @@ def _epoch_date(x: Array) -> Array:
     return np.asarray(x, np.float64) * 86400.0
 
 
-@scalar("TIMESTAMP -> DOUBLE", cpp="float64(x) / 1e6", name="date_part_epoch", more=True, null_when=NULL_TIMESTAMP, monotone=True)
+@scalar(
+    "TIMESTAMP -> DOUBLE",
+    cpp="float64(x) / 1e6",
+    name="date_part_epoch",
+    more=True,
+    null_when=NULL_TIMESTAMP,
+    monotone=True,
+)
 def _epoch_timestamp(x: Array) -> Array:
     return np.asarray(x, np.float64) / 1e6
 
@@ -388,7 +410,14 @@ macro(
 )
 
 
-@scalar("DATE -> DOUBLE", cpp="float64(x) + 2440588.0", name="date_part_julian", aliases=("julian",), null_when=NULL_DATE, monotone=True)
+@scalar(
+    "DATE -> DOUBLE",
+    cpp="float64(x) + 2440588.0",
+    name="date_part_julian",
+    aliases=("julian",),
+    null_when=NULL_DATE,
+    monotone=True,
+)
 def _julian_date(x: Array) -> Array:
     """Julian day number, and the part of the day that has passed.
 
@@ -398,7 +427,14 @@ def _julian_date(x: Array) -> Array:
     return np.asarray(x, np.float64) + 2440588.0
 
 
-@scalar("TIMESTAMP -> DOUBLE", cpp="julian_timestamp(x)", name="date_part_julian", more=True, null_when=NULL_TIMESTAMP, monotone=True)
+@scalar(
+    "TIMESTAMP -> DOUBLE",
+    cpp="julian_timestamp(x)",
+    name="date_part_julian",
+    more=True,
+    null_when=NULL_TIMESTAMP,
+    monotone=True,
+)
 def _julian_timestamp(x: Array) -> Array:
     day, time = np.divmod(np.asarray(x, np.int64), MICROSECONDS_A_DAY)
     return time / 86_400_000_000.0 + (day + 2440588.0)
@@ -427,10 +463,14 @@ def _names(name: str, days: Callable[[Array], Array], words: tuple[str, ...], do
 
 DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
 )  # fmt: skip
 _names(
-    "dayname", calendar.day_of_week, DAYS, _doc("English name of the weekday.", "dayname(DATE '2013-07-04')", "Thursday")
+    "dayname",
+    calendar.day_of_week,
+    DAYS,
+    _doc("English name of the weekday.", "dayname(DATE '2013-07-04')", "Thursday"),
 )
 _names(
     "monthname",
@@ -453,11 +493,16 @@ def _date_trunc(part: str, cpp: str, body: Callable[[Array], Array], value: str)
         return np.where(infinite_date(x), x, np.where(x < TOO_EARLY, -INFINITE_DAYS + 1, body(x)))
 
     function.__doc__ = _doc(
-        f"First day of the {part}; what date_trunc('{part}', x) is made of.", f"first_day_of_{part}(DATE '2013-07-04')", value
+        f"First day of the {part}; what date_trunc('{part}', x) is made of.",
+        f"first_day_of_{part}(DATE '2013-07-04')",
+        value,
     )
     first = f"first_day_of_{part}"
     scalar(
-        "DATE -> DATE", cpp=f"is_infinite_date(x) ? x : x < {TOO_EARLY} ? -2147483646 : {cpp}", name=first, monotone=True
+        "DATE -> DATE",
+        cpp=f"is_infinite_date(x) ? x : x < {TOO_EARLY} ? -2147483646 : {cpp}",
+        name=first,
+        monotone=True,
     )(function)
     _date_trunc_macros(
         part, f"CAST({first}(x) AS TIMESTAMP)", f"CAST({first}(CAST(x AS DATE)) AS TIMESTAMP)", f"{value} 00:00:00"
@@ -467,9 +512,7 @@ def _date_trunc(part: str, cpp: str, body: Callable[[Array], Array], value: str)
 def _date_trunc_macros(part: str, of_date: str, of_timestamp: str, value: str) -> None:
     name = f"date_trunc_{part}"
     sentence = f"date_trunc('{part}', x): the TIMESTAMP at which the {part} of x began."
-    typed_macro(
-        name, "DATE -> TIMESTAMP", "x", of_date, doc=_doc(sentence, f"date_trunc('{part}', {EXAMPLE})", value)
-    )
+    typed_macro(name, "DATE -> TIMESTAMP", "x", of_date, doc=_doc(sentence, f"date_trunc('{part}', {EXAMPLE})", value))
     typed_macro(name, "TIMESTAMP -> TIMESTAMP", "x", of_timestamp)
 
 
@@ -501,7 +544,9 @@ def _time_trunc(part: str, unit: int, value: str) -> None:
 
     name = f"date_trunc_{part}"
     function.__doc__ = _doc(
-        f"date_trunc('{part}', x): the TIMESTAMP at which the {part} of x began.", f"date_trunc('{part}', {EXAMPLE})", value
+        f"date_trunc('{part}', x): the TIMESTAMP at which the {part} of x began.",
+        f"date_trunc('{part}', {EXAMPLE})",
+        value,
     )
     scalar("TIMESTAMP -> TIMESTAMP", cpp=f"floor_timestamp<{unit}>(x)", name=name, monotone=True)(function)
     typed_macro(name, "DATE -> TIMESTAMP", "x", "CAST(x AS TIMESTAMP)")
@@ -517,7 +562,11 @@ _time_trunc("millisecond", 1000, "2013-07-04 05:06:07.089")
     "DATE -> DATE",
     cpp="calendar_last_day(x)",
     null_when=NULL_DATE,
-    domain=("x <= 2147483628", lambda x: x <= 2147483628, "last day out of range"),  # July of the last year ends too late
+    domain=(
+        "x <= 2147483628",
+        lambda x: x <= 2147483628,
+        "last day out of range",
+    ),  # July of the last year ends too late
     monotone=True,
 )
 def last_day(x: Array) -> Array:
@@ -561,7 +610,9 @@ def _date_diff(part: str, of_dates: str, value: str) -> None:
         name, "DATE, DATE -> BIGINT", "start, stop", of_dates,
         doc=_doc(sentence, f"date_diff('{part}', {START}, {EXAMPLE})", value),
     )  # fmt: skip
-    typed_macro(name, "TIMESTAMP, TIMESTAMP -> BIGINT", "start, stop", f"{name}(CAST(start AS DATE), CAST(stop AS DATE))")
+    typed_macro(
+        name, "TIMESTAMP, TIMESTAMP -> BIGINT", "start, stop", f"{name}(CAST(start AS DATE), CAST(stop AS DATE))"
+    )
 
 
 def _time_diff(part: str, unit: int, value: str) -> None:
@@ -625,7 +676,10 @@ def months_between(start: Array, stop: Array) -> Array:
     start, stop = np.broadcast_arrays(np.asarray(start, np.int64), np.asarray(stop, np.int64))
     back = start > stop
     first, last = np.where(back, stop, start), np.where(back, start, stop)
-    (first_days, first_time), (last_days, last_time) = np.divmod(first, MICROSECONDS_A_DAY), np.divmod(last, MICROSECONDS_A_DAY)
+    (first_days, first_time), (last_days, last_time) = (
+        np.divmod(first, MICROSECONDS_A_DAY),
+        np.divmod(last, MICROSECONDS_A_DAY),
+    )
     first_days, last_days = first_days.astype(np.int32), last_days.astype(np.int32)
     year, month, day = calendar.year(last_days), calendar.month(last_days), calendar.day(last_days)
     first_day = calendar.day(first_days)
@@ -645,7 +699,8 @@ def _date_sub(part: str, sql: str, value: str) -> None:
 
 
 for _part, _months, _value in (
-    ("year", 12, "0"), ("isoyear", 12, "0"), ("quarter", 3, "2"), ("decade", 120, "0"), ("century", 1200, "0"), ("millennium", 12000, "0"),
+    ("year", 12, "0"), ("isoyear", 12, "0"), ("quarter", 3, "2"), ("decade", 120, "0"), ("century", 1200, "0"),
+    ("millennium", 12000, "0"),
 ):  # fmt: skip
     _date_sub(_part, f"date_sub_month(start, stop) // {_months}", _value)
 for _part, _unit, _value in (
@@ -653,7 +708,9 @@ for _part, _unit, _value in (
     ("minute", 60_000_000, "265266"), ("second", 1_000_000, "15915968"), ("millisecond", 1000, "15915968089"),
 ):  # fmt: skip
     _date_sub(
-        _part, f"CAST((CAST(epoch_us(stop) AS HUGEINT) - CAST(epoch_us(start) AS HUGEINT)) // {_unit} AS BIGINT)", _value
+        _part,
+        f"CAST((CAST(epoch_us(stop) AS HUGEINT) - CAST(epoch_us(start) AS HUGEINT)) // {_unit} AS BIGINT)",
+        _value,
     )
 _date_sub("microsecond", "epoch_us(stop) - epoch_us(start)", "15915968089000")
 
@@ -709,7 +766,9 @@ def _is_timestamp(year: Array, month: Array, day: Array, hour: Array, minute: Ar
     time, days = _time_of(hour, minute, second), _date_of(year, month, day).astype(np.int64)
     with np.errstate(all="ignore"):
         near = days * MICROSECONDS_A_DAY + time
-    fits = ((days < 106751991) | ((days == 106751991) & (near > 0))) & ((days > -106751992) | ((days == -106751992) & (near < 0)))
+    fits = ((days < 106751991) | ((days == 106751991) & (near > 0))) & (
+        (days > -106751992) | ((days == -106751992) & (near < 0))
+    )
     fits &= ~infinite_timestamp(near)
     return _is_date(year, month, day) & (time >= 0) & fits
 
@@ -802,7 +861,11 @@ def _negated(interval: Interval) -> Interval:
 @scalar(
     "TIMESTAMP, INTERVAL -> TIMESTAMP",
     cpp="add_interval(x, interval_months, interval_days, interval_microseconds)",
-    domain=("add_interval_fits(x, interval_months, interval_days, interval_microseconds)", _interval_fits, "timestamp out of range"),
+    domain=(
+        "add_interval_fits(x, interval_months, interval_days, interval_microseconds)",
+        _interval_fits,
+        "timestamp out of range",
+    ),
     monotone=True,
 )
 def add_interval(x: Array, interval: Interval) -> Array:
@@ -879,8 +942,15 @@ def _bucket_fits(x: Array, origin: Array, width: Interval) -> Array:
 @scalar(
     "TIMESTAMP, TIMESTAMP, INTERVAL -> TIMESTAMP",
     cpp="bucket_start(x, origin, width_months, width_days, width_microseconds)",
-    domain=("bucket_fits(x, origin, width_months, width_days, width_microseconds)", _bucket_fits, "time_bucket out of range"),
-    null_when=("is_infinite_timestamp(origin)", lambda x, origin, width: infinite_timestamp(origin) | np.zeros(np.shape(x), bool)),
+    domain=(
+        "bucket_fits(x, origin, width_months, width_days, width_microseconds)",
+        _bucket_fits,
+        "time_bucket out of range",
+    ),
+    null_when=(
+        "is_infinite_timestamp(origin)",
+        lambda x, origin, width: infinite_timestamp(origin) | np.zeros(np.shape(x), bool),
+    ),
     monotone=True,
 )
 def bucket_start(x: Array, origin: Array, width: Interval) -> Array:
@@ -905,7 +975,9 @@ typed_macro(
         "2013-07-04 05:15:00",
     ),
 )
-typed_macro("time_bucket", "INTERVAL, TIMESTAMP, TIMESTAMP -> TIMESTAMP", "width, x, origin", "bucket_start(x, origin, width)")
+typed_macro(
+    "time_bucket", "INTERVAL, TIMESTAMP, TIMESTAMP -> TIMESTAMP", "width, x, origin", "bucket_start(x, origin, width)"
+)
 typed_macro(
     "time_bucket",
     "INTERVAL, TIMESTAMP, INTERVAL -> TIMESTAMP",
@@ -913,7 +985,10 @@ typed_macro(
     f"add_interval(bucket_start(subtract_interval(x, offset_), {ORIGIN}, width), offset_)",
 )
 typed_macro(
-    "time_bucket", "INTERVAL, DATE -> DATE", "width, x", f"CAST(bucket_start(CAST(x AS TIMESTAMP), {ORIGIN}, width) AS DATE)"
+    "time_bucket",
+    "INTERVAL, DATE -> DATE",
+    "width, x",
+    f"CAST(bucket_start(CAST(x AS TIMESTAMP), {ORIGIN}, width) AS DATE)",
 )
 typed_macro(
     "time_bucket",
@@ -1128,7 +1203,15 @@ class _Reader:
 
     def field(self, letter: str, found: dict[str, int]) -> bool:
         """Read one letter's value."""
-        limits = {"d": (2, 1, 31), "m": (2, 1, 12), "H": (2, 0, 23), "I": (2, 1, 12), "M": (2, 0, 59), "S": (2, 0, 59), "j": (3, 1, 366)}
+        limits = {
+            "d": (2, 1, 31),
+            "m": (2, 1, 12),
+            "H": (2, 0, 23),
+            "I": (2, 1, 12),
+            "M": (2, 0, 59),
+            "S": (2, 0, 59),
+            "j": (3, 1, 366),
+        }
         limits |= {"U": (2, 0, 53), "W": (2, 0, 53), "V": (2, 1, 53), "u": (1, 1, 7), "w": (1, 0, 6), "y": (2, 0, 99)}
         value: int | None
         if letter in limits:

@@ -160,13 +160,13 @@ def _to_digits(x: Array, digits: Array, whole: Any, otherwise: float | None) -> 
         positive = whole(x * power) / power
         negative = whole(x / power) * power
         positive = np.where(np.isfinite(positive), positive, x)
-        negative = np.where(np.isfinite(negative), negative, x if otherwise is None else np.where(np.isfinite(x), otherwise, x))
+        negative = np.where(
+            np.isfinite(negative), negative, x if otherwise is None else np.where(np.isfinite(x), otherwise, x)
+        )
         return np.where(digits < 0, negative, positive)
 
 
-@scalar(
-    "REAL, INTEGER -> REAL; DOUBLE, INTEGER -> DOUBLE", cpp="round_to_digits(x, digits)", name="round", more=True
-)
+@scalar("REAL, INTEGER -> REAL; DOUBLE, INTEGER -> DOUBLE", cpp="round_to_digits(x, digits)", name="round", more=True)
 def _round_digits(x: Array, digits: Array) -> Array:
     return _to_digits(x, digits, portable.round, 0.0)
 
@@ -639,7 +639,9 @@ def lcm(x: Array, y: Array) -> Array:
     x, y = np.asarray(x, np.int64), np.asarray(y, np.int64)
     with np.errstate(all="ignore"):
         divisor = _gcd(x, y)
-        quotient = np.where((divisor == 0) | (divisor == np.iinfo(np.int64).min), 0, x // np.where(divisor == 0, 1, divisor))
+        quotient = np.where(
+            (divisor == 0) | (divisor == np.iinfo(np.int64).min), 0, x // np.where(divisor == 0, 1, divisor)
+        )
         return np.abs(quotient * y)
 
 
@@ -707,4 +709,6 @@ def lgamma(x: Array) -> Array:
     return portable.lgamma(x)
 
 
-assert set(INTEGER_BITS) == {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}, "a new integer type needs overloads here"
+assert set(INTEGER_BITS) == {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}, (
+    "a new integer type needs overloads here"
+)

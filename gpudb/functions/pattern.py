@@ -35,9 +35,7 @@ def quote(literal: str) -> str:
     return "".join(parts)
 
 
-def _per_constants(
-    function: Callable[..., pa.Array], result: SqlType, string: Any, *constants: Any
-) -> pa.Array:
+def _per_constants(function: Callable[..., pa.Array], result: SqlType, string: Any, *constants: Any) -> pa.Array:
     """function(array, *Python constants), once for every distinct combination of the arguments after the first."""
     if is_constant(*constants) and isinstance(string, pa.Array):
         return function(string, *constants)
@@ -140,7 +138,9 @@ def ilike(string: Any, pattern: Any, escape: Any = "") -> pa.Array:
         return _like(strings, _compute().utf8_lower(pa.scalar(some)).as_py(), mark)
 
     compute = _compute()
-    lowered = compute.utf8_lower(string) if isinstance(string, pa.Array) else compute.utf8_lower(pa.scalar(string)).as_py()
+    lowered = (
+        compute.utf8_lower(string) if isinstance(string, pa.Array) else compute.utf8_lower(pa.scalar(string)).as_py()
+    )
     return _per_constants(one, BOOLEAN, lowered, pattern, escape)
 
 

@@ -23,9 +23,7 @@ from typing import Any
 
 from gpudb.types import SqlType
 
-KINDS = frozenset(
-    "BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT REAL DOUBLE DATE TIMESTAMP VARCHAR INTERVAL".split()
-)
+KINDS = frozenset("BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT REAL DOUBLE DATE TIMESTAMP VARCHAR INTERVAL".split())
 ARGUMENT_KINDS = KINDS | {"DECIMAL", "ANY"}
 
 
@@ -185,9 +183,7 @@ def text(
     return register
 
 
-def macro(
-    name: str, parameters: str, sql: str | Callable[[int], str], doc: str, aliases: tuple[str, ...] = ()
-) -> None:
+def macro(name: str, parameters: str, sql: str | Callable[[int], str], doc: str, aliases: tuple[str, ...] = ()) -> None:
     """Register a function that is SQL in terms of others: macro("ifnull", "x, y", "coalesce(x, y)", "...").
 
     sql  text over the parameters; or, for a function of any number of arguments, from their number to the text, in which

@@ -48,5 +48,3 @@ def is_constant(*arguments: Any) -> bool:
 def text_array(argument: Any, count: int) -> pa.Array:
     """A VARCHAR argument as an array; a constant is repeated."""
     return argument if isinstance(argument, pa.Array) else pa.repeat(pa.scalar(argument, pa.string()), count)
-
-

@@ -191,15 +191,27 @@ macro(
 macro(
     "concat_ws",
     "separator, argument1",
-    lambda count: "substring("
-    + " || ".join(f"coalesce(separator || CAST(argument{i} AS VARCHAR), '')" for i in range(1, count))
-    + ", length(separator) + 1)",
+    lambda count: (
+        "without_prefix("
+        + " || ".join(f"coalesce(separator || CAST(argument{i} AS VARCHAR), '')" for i in range(1, count))
+        + ", separator)"
+    ),
     """Texts that are not NULL, with a separator between them.
 
     >>> sql("SELECT concat_ws(', ', 'Paris', NULL, 'France')")
     Paris, France
     """,
 )
+
+
+@text("VARCHAR, VARCHAR -> VARCHAR")
+def without_prefix(string: Any, prefix: Any) -> pa.Array:
+    """A text without the start that it has; what concat_ws is made of.
+
+    >>> sql("SELECT without_prefix(', a, b', ', ')")
+    a, b
+    """
+    return per_row(lambda value, start: value.removeprefix(start), VARCHAR, string, prefix)
 
 
 @text("VARCHAR, BIGINT -> VARCHAR")
@@ -432,7 +444,9 @@ def replace(string: Any, search: Any, replacement: Any) -> pa.Array:
     """
     if isinstance(string, pa.Array) and is_constant(search, replacement) and search:
         return _compute().replace_substring(string, search, replacement)
-    return per_row(lambda value, old, new: value.replace(old, new) if old else value, VARCHAR, string, search, replacement)
+    return per_row(
+        lambda value, old, new: value.replace(old, new) if old else value, VARCHAR, string, search, replacement
+    )
 
 
 @text("VARCHAR, VARCHAR, VARCHAR -> VARCHAR")

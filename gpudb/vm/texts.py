@@ -18,6 +18,7 @@ from gpudb.errors import DatabaseError, DataError, NotSupportedError
 from gpudb.functions.cast_text import parse_values, print_values
 from gpudb.program import (
     ColumnDictionary,
+    ConstantDomain,
     DictionaryReference,
     LiteralDictionary,
     MappedDictionary,
@@ -110,11 +111,17 @@ class Texts:
 
     def evaluated(self, function: TextFunction) -> Evaluated:
         """The function over all entries of its domains; kept."""
-        domains = [d if isinstance(d, RangeDomain) else self.dictionary(d) for d in function.domains]
+        domains = [self._domain(d) for d in function.domains]
         constants = tuple(a if isinstance(a, int) else ("constant", self._constant(a)) for a in function.arguments)
-        named = tuple(d if isinstance(d, RangeDomain) else (id(d), len(d)) for d in domains)
+        named = tuple((id(d), len(d)) if isinstance(d, Dictionary) else d for d in domains)
         key = (function.name, id(function.overload), named, constants, function.type, function.try_)
         return self._cache.get(key, lambda: (_evaluate(function, domains, constants), domains))[0]
+
+    def _domain(self, domain: Any) -> Any:
+        """A domain's dictionary, its range, or the constant's value in the place of its expression."""
+        if isinstance(domain, ConstantDomain):
+            return ConstantDomain(domain.type, self._constant(domain.expression))
+        return domain if isinstance(domain, RangeDomain) else self.dictionary(domain)
 
     def table(self, function: TextFunction, element: RegisterType, part: str) -> np.ndarray:
         """A lookup table of one part of the result: value, validity or failed."""
@@ -159,6 +166,11 @@ def _domain_values(domain: Any) -> pa.Array:
     """All entries of a domain as an Arrow array of its SQL type."""
     if isinstance(domain, Dictionary):
         return domain.values
+    if isinstance(domain, ConstantDomain):
+        value = domain.expression
+        if domain.type.is_float:
+            return pa.array([value or 0.0], domain.type.arrow)
+        return from_integers(np.array([value or 0], object), domain.type)
     return from_integers(np.arange(domain.low, domain.high + 1, dtype=np.int64), domain.type)
 
 
@@ -168,7 +180,8 @@ def from_integers(values: np.ndarray, sql: SqlType) -> pa.Array:
         return pa.array(values != 0)
     if sql.kind in ("DECIMAL", "HUGEINT"):
         words = np.empty((len(values), 2), np.int64)
-        words[:, 0], words[:, 1] = values, values >> 63
+        words[:, 0] = [(int(v) + (1 << 63)) % (1 << 64) - (1 << 63) for v in values]
+        words[:, 1] = [int(v) >> 64 for v in values]
         return pa.Array.from_buffers(sql.arrow, len(values), [None, pa.py_buffer(words)])
     dtype = np.dtype(f"i{sql.arrow.bit_width // 8}")
     with np.errstate(all="ignore"):

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from gpudb.errors import NotSupportedError
 from gpudb.functions.registry import Overload
 from gpudb.planner.emit.builder import PipelineBuilder, Value
-from gpudb.planner.expressions import Call, Expression, Literal
+from gpudb.planner.expressions import Call, Cast, Expression, Literal
 from gpudb.program import (
     CodeSlot,
+    ConstantDomain,
     DictionaryReference,
     LiteralDictionary,
     MappedDictionary,
@@ -125,14 +126,20 @@ class TextEmitter:
 
     def text_call(self, expression: Call, overload: Overload, arguments: tuple[Expression, ...]) -> Value:
         """A text function: evaluated over the distinct values of its one or two varying arguments."""
-        return self._apply(overload.name, overload, [self._argument(a) for a in arguments], expression.type, False, expression)
+        given = [self._argument(a) for a in arguments]
+        if overload.name == "concat_operator":  # of many: two at a time, so that pairs of distinct values are enough
+            while len(given) > 2 and sum(not isinstance(a, Literal) for a in given) > 2:
+                given[:2] = [self._apply(overload.name, overload, given[:2], expression.type, False, expression)]
+        return self._apply(overload.name, overload, given, expression.type, False, expression)
 
     def _argument(self, expression: Expression) -> Any:
         return expression if isinstance(expression, Literal) else self.value(expression)
 
     def cast_text(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
         """CAST between text and another type."""
-        return self._apply("cast", None, [value], target, try_, expression)
+        argument = expression.argument if isinstance(expression, Cast) else None
+        given = argument if isinstance(argument, Literal) and not value.sql.is_text else value
+        return self._apply("cast", None, [given], target, try_, expression)
 
     def _apply(
         self, name: str, overload: Any, arguments: list[Any], sql: SqlType, try_: bool, expression: Expression
@@ -151,12 +158,13 @@ class TextEmitter:
             if argument not in varying:
                 varying.append(argument)
             pattern.append(varying.index(argument))
-        if not varying:
-            varying = [self.literal(a) for a in arguments[:1]]
+        constant = None if varying else arguments[0]
+        if constant is not None:
+            varying = [self.literal(constant)]
             pattern[0] = 0
         domains, indexes = [], []
         for argument in varying:
-            domain, index = self._domain(argument, name, expression)
+            domain, index = self._domain(argument, name, expression, constant)
             domains.append(domain)
             indexes.append((index, argument))
         function = TextFunction(name, overload, tuple(domains), tuple(pattern), sql, try_)
@@ -176,7 +184,8 @@ class TextEmitter:
         if sql.is_text:
             high = 1
             for value, domain in zip(varying, domains, strict=True):
-                high *= (domain.high - domain.low if isinstance(domain, RangeDomain) else value.high) + 1
+                if not isinstance(domain, ConstantDomain):
+                    high *= (domain.high - domain.low if isinstance(domain, RangeDomain) else value.high) + 1
             return Value(sql, R.U32, operand, valid, 0, min(high - 1, (1 << 32) - 2), MappedDictionary(function))
         if sql.is_float:
             return Value(sql, kind, operand, valid)
@@ -185,11 +194,15 @@ class TextEmitter:
             low, high = max(low, -(1 << 63)), min(high, (1 << 63) - 1)
         return Value(sql, element, operand, valid, low, high)
 
-    def _domain(self, value: Value, name: str, expression: Expression) -> tuple[DictionaryReference | RangeDomain, Operand]:
-        """What a varying argument ranges over, and its index into it."""
+    def _domain(
+        self, value: Value, name: str, expression: Expression, constant: Literal | None
+    ) -> tuple[DictionaryReference | RangeDomain | ConstantDomain, Operand]:
+        """What a varying argument (or a constant, if none varies) ranges over, and its index into it."""
         if value.sql.is_text:
             assert value.dictionary is not None
             return value.dictionary, self.codes(value)
+        if constant is not None:
+            return ConstantDomain(value.sql, constant), self.builder.vector(self.builder.slot(PlainSlot(R.U32, 0)))
         if value.sql.is_exact and value.high - value.low < NARROW_DOMAIN:
             value = self.decoded(value)
             kind = R.I64 if value.type is R.I64 else R.I32

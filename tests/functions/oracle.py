@@ -22,13 +22,18 @@ FAILED = object()
 
 ROWS = 400
 WORDS = [
-    "", "a", "ab", "abc", "Abc", "ABC", "hello", "Hello World", "  padded  ", "xx", "é", "Málaga", "straße", "İstanbul", "ΑΣ",
-    "e\u0301a", "a\u0308\u0301b", "👍🏽x", "👨‍👩‍👧", "🇩🇪🇫🇷", "한국어", "日本", "%", "_", "a%c", "a_c", "a\\c", "10%", "a,b,,c", ",", "a.b*c",
-    "line\nbreak", "tab\tx", "0", "12", "-7", "2013-07-04", "N725MQ", "[x]", "(y)", "aaa", "abab", "\u00a0x\u3000", "ﬁ", "ǆ",
+    "", "a", "ab", "abc", "Abc", "ABC", "hello", "Hello World", "  padded  ", "xx", "é", "Málaga", "straße",
+    "İstanbul", "ΑΣ",
+    "e\u0301a", "a\u0308\u0301b", "👍🏽x", "👨‍👩‍👧", "🇩🇪🇫🇷", "한국어", "日本", "%", "_", "a%c", "a_c", "a\\c", "10%",
+    "a,b,,c", ",", "a.b*c",
+    "line\nbreak", "tab\tx", "0", "12", "-7", "2013-07-04", "N725MQ", "[x]", "(y)", "aaa", "abab", "\u00a0x\u3000",
+    "ﬁ", "ǆ",
 ]  # fmt: skip
 INTERVALS = [
-    Interval(0, 0, 0), Interval(1, 0, 0), Interval(-1, 0, 0), Interval(14, 3, 0), Interval(0, 1, 0), Interval(0, -30, 5), Interval(0, 0, 1),
-    Interval(0, 0, 3_600_000_000), Interval(0, 0, -90_000_000_001), Interval(-25, 40, 86_400_000_000), Interval(1200, 0, 0), Interval(0, 7, 0),
+    Interval(0, 0, 0), Interval(1, 0, 0), Interval(-1, 0, 0), Interval(14, 3, 0), Interval(0, 1, 0),
+    Interval(0, -30, 5), Interval(0, 0, 1),
+    Interval(0, 0, 3_600_000_000), Interval(0, 0, -90_000_000_001), Interval(-25, 40, 86_400_000_000),
+    Interval(1200, 0, 0), Interval(0, 7, 0),
 ]  # fmt: skip
 
 
@@ -54,11 +59,15 @@ def random_value(kind: str, source: random.Random) -> Any:
         return _single(value) if kind == "REAL" else value
     if kind == "DATE":
         if extreme:
-            return source.choice([2**31 - 1, -(2**31) + 1, 2**31 - 2, -(2**31) + 2, 0, -1, -719528, -719529, 2932896, 11016])
+            return source.choice(
+                [2**31 - 1, -(2**31) + 1, 2**31 - 2, -(2**31) + 2, 0, -1, -719528, -719529, 2932896, 11016]
+            )
         return source.choice([source.randint(-40_000, 40_000), source.randint(-3_000_000, 3_000_000)])
     if kind == "TIMESTAMP":
         if extreme:
-            return source.choice([2**63 - 1, -(2**63) + 1, 0, -1, 1, 999_999, -62135596800000000, 951782400000000, 86_399_999_999])
+            return source.choice(
+                [2**63 - 1, -(2**63) + 1, 0, -1, 1, 999_999, -62135596800000000, 951782400000000, 86_399_999_999]
+            )
         spread = source.choice([10**12, 10**15, 10**17, 5 * 10**18])
         value = source.randint(-spread, spread)
         return value - value % source.choice([1, 1000, 10**6, 3_600_000_000, 86_400_000_000])
@@ -260,9 +269,15 @@ def duckdb_values(
     con.register("arguments", table)
     cast = f"CAST({call} AS {sql_type(result_kind)})" if result_kind == "HUGEINT" else call
     try:
-        relation = con.sql(f"SELECT {f'TRY({cast})' if try_ else cast} AS result, typeof({call}) AS kind FROM arguments")
+        relation = con.sql(
+            f"SELECT {f'TRY({cast})' if try_ else cast} AS result, typeof({call}) AS kind FROM arguments"
+        )
         result = relation.to_arrow_table()
-    except (duckdb.InvalidInputException, duckdb.SyntaxException, duckdb.NotImplementedException):  # a constant argument is wrong
+    except (
+        duckdb.InvalidInputException,
+        duckdb.SyntaxException,
+        duckdb.NotImplementedException,
+    ):  # a constant argument is wrong
         return [None] * table.num_rows
     kinds = set(result["kind"].to_pylist())
     expected = {sql_type(result_kind)} | ({'"NULL"'} if result["result"].null_count else set())

@@ -15,7 +15,8 @@ from tests.functions.test_functions import OURS
 
 EXAMPLE = re.compile(r'>>> sql\("(?P<sql>.*)"\)\n(?P<value>.*)')
 KINDS = {
-    pa.bool_(): "BOOLEAN", pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INTEGER", pa.int64(): "BIGINT", pa.float32(): "REAL",
+    pa.bool_(): "BOOLEAN", pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INTEGER", pa.int64(): "BIGINT",
+    pa.float32(): "REAL",
     pa.float64(): "DOUBLE", pa.string(): "VARCHAR", pa.date32(): "DATE", pa.timestamp("us"): "TIMESTAMP",
 }  # fmt: skip
 
@@ -38,7 +39,11 @@ def shown(table: pa.Table) -> str:
             texts.append("NULL")
             continue
         if pa.types.is_decimal(type_):
-            source = SqlType("HUGEINT") if type_.scale == 0 and type_.precision == 38 else decimal(type_.precision, type_.scale)
+            source = (
+                SqlType("HUGEINT")
+                if type_.scale == 0 and type_.precision == 38
+                else decimal(type_.precision, type_.scale)
+            )
         else:
             source = SqlType(KINDS[type_])
         text = print_values(array, source)[0].as_py()
@@ -50,7 +55,9 @@ def test_every_function_has_an_example() -> None:
     assert [f.name for f in functions() if not EXAMPLE.search(f.doc)] == []
 
 
-@pytest.mark.parametrize(("function", "sql", "value"), examples(), ids=lambda x: x.name if isinstance(x, Function) else "")
+@pytest.mark.parametrize(
+    ("function", "sql", "value"), examples(), ids=lambda x: x.name if isinstance(x, Function) else ""
+)
 def test_example_is_what_duckdb_gives(function: Function, sql: str, value: str) -> None:
     if function.name.startswith(OURS):
         pytest.skip("a function of gpudb alone")
@@ -69,6 +76,8 @@ def gpudb_connection():  # noqa: ANN201 - the session's type is not there before
     return connection
 
 
-@pytest.mark.parametrize(("function", "sql", "value"), examples(), ids=lambda x: x.name if isinstance(x, Function) else "")
+@pytest.mark.parametrize(
+    ("function", "sql", "value"), examples(), ids=lambda x: x.name if isinstance(x, Function) else ""
+)
 def test_example_is_what_gpudb_gives(gpudb_connection, function: Function, sql: str, value: str) -> None:
     assert shown(gpudb_connection.execute(sql.replace("\\\\", "\\")).fetch_arrow_table()) == value
