@@ -381,7 +381,7 @@ def detect_dialect(sample: bytes, options: CsvOptions, complete: bool, expected:
         first = Dialect(present[0].encode(), quote.encode(), escape.encode(), newline=newline, skip_lines=skip)
         records = RecordScanner(first).records(sample, _line_start(sample, newline, skip), final=complete)
         fields = next((len(r.fields) for r in records if r.error is None), 1)
-        return replace(first, fields=expected or fields)
+        return replace(first, fields=expected or max(fields, 1))
     return best[1]
 
 
@@ -411,7 +411,7 @@ def _judge(
     failures = sum(r.error is not None or not r.complete for r in records)
     if failures and not options.ignore_errors:
         return None
-    rows = [r for r in records if not _is_blank(r)]
+    rows = [r for r in records if r.error is None and r.complete and not _is_blank(r)]
     if not rows:
         return (1.0, 0.0, 0.0, 1.0), replace(dialect, skip_lines=skip, fields=expected or 1)
     counts = Counter(len(r.fields) for r in rows)

@@ -21,7 +21,7 @@ def _open(path: str, columns: Sequence[int] | None = None) -> tuple[Any, bool]:
     """(reader, whether it is a file rather than a stream); only `columns` are decoded."""
     options = pa.ipc.IpcReadOptions(included_fields=list(columns) if columns is not None else None)
     try:
-        source = pa.memory_map(path, "r")  # a page that is read once can be dropped again: no copy of the file is held
+        source = pa.OSFile(path, "rb")  # not mapped: pages of a map count as this process's memory
         if source.read(6) == b"ARROW1":
             return pa.ipc.open_file(source, options=options), True
         source.seek(0)
