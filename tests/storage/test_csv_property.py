@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gpudb.errors import InputError
@@ -77,7 +77,6 @@ def compare(content: str, options: str, ours: dict, block: int) -> None:
         assert repr(read(path, ours)) == repr(expected), content
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tables(TAME), st.sampled_from(",;|\t"), st.sampled_from(["\n", "\r\n"]), st.sampled_from([256, 1 << 20]))
 def test_names_types_and_values_are_duckdbs_when_nothing_is_said(table, delimiter, newline, block) -> None:
     names, rows = table
@@ -85,7 +84,6 @@ def test_names_types_and_values_are_duckdbs_when_nothing_is_said(table, delimite
     compare(as_csv(names, rows, delimiter, newline), "", {}, block)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tables([*TAME, PHRASES, PHRASES]), st.sampled_from(",;|\t"), st.sampled_from([64, 300, 1 << 20]))
 def test_any_text_is_duckdbs_when_the_dialect_is_given(table, delimiter, block) -> None:
     names, rows = table
@@ -95,7 +93,6 @@ def test_any_text_is_duckdbs_when_the_dialect_is_given(table, delimiter, block) 
     compare(content, options, ours, block)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.binary(max_size=200) | st.text(st.sampled_from(list("a1,\"'\n\r;|\\ \t\ufeff")), max_size=60).map(str.encode))
 def test_any_bytes_are_read_or_refused_with_an_input_error(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
