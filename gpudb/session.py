@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -25,8 +26,8 @@ from gpudb.errors import CatalogError, Error, InterfaceError
 from gpudb.parameters import typed_parameters
 from gpudb.program import Program
 from gpudb.settings import Settings
-from gpudb.storage import files
 from gpudb.storage import database as storage
+from gpudb.storage import files
 from gpudb.storage.table import TableBuilder, TableVersion, table_from_arrow
 from gpudb.types import SqlType
 from gpudb.vm.texts import TextCache
@@ -58,10 +59,12 @@ class Database:
 class CachedPlan:
     """A program kept for a statement shape, valid while what it consumed stays the same.
 
+    sql       the statement that it was made for: places in errors count from there
     consumed  (literal slot, value) pairs that shaped the plan
     layouts   (table key, layout version) of the tables it reads
     """
 
+    sql: str
     program: Program
     types: tuple[SqlType, ...]
     consumed: tuple[tuple[int, Any], ...]
@@ -100,6 +103,7 @@ class StatementCatalog:
         self.snapshot = snapshot
         self.relations: dict[str, Any] = {}
         self.loaded: dict[str, TableVersion] = {}
+        self.deep = False  # the statement nests further than an ordinary stack allows
         self._lowered = {name.lower(): name for name in snapshot}
 
     def version(self, key: str) -> TableVersion:
@@ -265,7 +269,7 @@ class Session:
         return result
 
     def _execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None) -> Result:
-        from gpudb.planner.parse import shape
+        from gpudb.planner.parse import moved_span, shape
 
         stages: dict[str, float] = {}
         clock = time.perf_counter()
@@ -286,7 +290,11 @@ class Session:
         cached = self._find_plan(cache_key, raw, catalog)
         if cached is not None:
             lap("plan")
-            return self._query(cached.program, cached.types, raw, catalog, stages, lap, cached=True)
+            try:
+                return self._query(cached.program, cached.types, raw, catalog, stages, lap, cached=True)
+            except Error as error:
+                error.span = moved_span(error.span, cached.sql, sql)
+                raise
         return self._plan_and_run(sql, cache_key, types, values, catalog, stages, lap)
 
     def _find_plan(self, key: Any, raw: list[Any], catalog: StatementCatalog) -> CachedPlan | None:
@@ -308,6 +316,7 @@ class Session:
         from gpudb.planner.parse import parse
 
         parsed = parse(sql)
+        catalog.deep = parsed.deep
         lap("parse")
         statement = bind(parsed, catalog, types, parameter_values=values, settings=self.settings)
         lap("bind")
@@ -317,10 +326,10 @@ class Session:
         else:
             raw += [values[int(name) - 1] for name in parsed.parameters]
         if isinstance(statement, statements.Query):
-            plan, program = self.program(statement.plan, catalog, lap)
+            _, program = self.program(statement.plan, catalog, lap)
             kept = not statement.volatile and not catalog.relations and not isinstance(values, dict)
             if kept and tuple(parsed.parameters) == tuple(str(n + 1) for n in range(len(values))):
-                self._keep_plan(key, program, statement, raw, catalog)
+                self._keep_plan(key, sql, program, statement, raw, catalog)
             return self._query(program, program.types, raw, catalog, stages, lap, cached=False)
         from gpudb.statements import run_statement
 
@@ -330,9 +339,10 @@ class Session:
         """Rewrite and emit a plan; files it reads are loaded in between, since layouts come from rows."""
         from gpudb.planner.emit import emit_program
         from gpudb.planner.logical import Scan
+        from gpudb.planner.parse import on_a_big_stack
         from gpudb.planner.rules import apply_rules
 
-        plan = apply_rules(plan)
+        plan = on_a_big_stack(partial(apply_rules, plan)) if catalog.deep else apply_rules(plan)
         lap("plan")
         if catalog.relations:
             used: dict[str, set[int]] = {}
@@ -345,11 +355,14 @@ class Session:
             for key, ordinals in used.items():
                 catalog.load(key, ordinals)
             lap("load")
-        program = emit_program(plan, catalog)
+        emit = partial(emit_program, plan, catalog)
+        program = on_a_big_stack(emit) if catalog.deep else emit()
         lap("emit")
         return plan, program
 
-    def _keep_plan(self, key: Any, program: Program, statement: Any, raw: list[Any], catalog: StatementCatalog) -> None:
+    def _keep_plan(
+        self, key: Any, sql: str, program: Program, statement: Any, raw: list[Any], catalog: StatementCatalog
+    ) -> None:
         if not self.settings["plan_cache"]:
             return
         consumed = tuple((slot, raw[slot]) for slot in sorted(statement.consumed) if slot < len(raw))
@@ -361,7 +374,7 @@ class Session:
         with self.database.lock:
             plans = self.database.plans
             kept = plans.setdefault(key, [])
-            kept.insert(0, CachedPlan(program, program.types, consumed, tuple(layouts)))
+            kept.insert(0, CachedPlan(sql, program, program.types, consumed, tuple(layouts)))
             del kept[8:]
             plans.move_to_end(key)
             while len(plans) > KEPT_PLANS:
@@ -409,6 +422,8 @@ class Session:
         profile: list[Any] | None = None,
     ) -> Result:
         """Run a program; its rows are computed here and exported as they are read."""
+        from gpudb.planner.logical import SlotName
+
         device, reason, fallback = self.database.devices.choose(self.settings)
         run = self.start_run()
         run.profile = profile
@@ -418,7 +433,9 @@ class Session:
         finally:
             self.end_run(run)
         lap("run")
-        schema = pa.schema([pa.field(name, sql.arrow) for name, sql in zip(program.names, types, strict=True)])
+        # A name that shows literals, such as (a + 5), shows those of this execution.
+        names = tuple(name.with_values(raw) if isinstance(name, SlotName) else name for name in program.names)
+        schema = pa.schema([pa.field(name, sql.arrow) for name, sql in zip(names, types, strict=True)])
         receipt: dict[str, Any] = {
             "device": device.name,
             "reason": reason,
@@ -434,7 +451,7 @@ class Session:
 
         def batches() -> Iterator[pa.RecordBatch]:
             began = time.perf_counter()
-            yield from vm.export(machine, rows, program.names, types)
+            yield from vm.export(machine, rows, names, types)
             stages["export"] = (time.perf_counter() - began) * 1e3
             receipt["peak_bytes"] = run.ledger.peak
 
@@ -450,4 +467,3 @@ class Session:
 def same_value(left: Any, right: Any) -> bool:
     """Equal, and of one type: 1 is not True, nor '1'."""
     return type(left) is type(right) and left == right
-

@@ -9,12 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from gpudb.functions.registry import Overload
 from gpudb.types import BOOLEAN, SqlType
 
 Span = tuple[int, int]
+Class = TypeVar("Class", bound=type)
+
+
+def _hashed_once(kind: Class) -> Class:
+    """Keep each node's hash: emit looks every sub-expression up, which would hash deep trees again and again."""
+    compute: Any = kind.__hash__
+
+    def kept(self: Any) -> int:
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = compute(self)
+            object.__setattr__(self, "_hash", known)
+        return known
+
+    setattr(kind, "__hash__", kept)  # noqa: B010 - a plain assignment is none to mypy
+    return kind
 
 
 @dataclass(frozen=True)
@@ -34,10 +50,12 @@ class Expression:
                 yield from value
 
     def walk(self) -> Iterator[Expression]:
-        """This node and everything under it, parents first."""
-        yield self
-        for child in self.children():
-            yield from child.walk()
+        """This node and everything under it, parents first; in linear time however deep."""
+        stack: list[Expression] = [self]
+        while stack:
+            part = stack.pop()
+            yield part
+            stack += reversed(list(part.children()))
 
     def transform(self, function: Callable[[Expression], Expression]) -> Expression:
         """Rebuild bottom-up; returns the same object where `function` changes nothing."""
@@ -61,6 +79,7 @@ def _child_fields(kind: type[Expression]) -> tuple[str, ...]:
     return tuple(item.name for item in fields(kind) if "Expression" in str(item.type) or "Literal" in str(item.type))
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Literal(Expression):
     """A constant.  value: None, bool, int (also scaled DECIMAL, days, microseconds), float, str, or Interval.
@@ -77,6 +96,7 @@ class Literal(Expression):
     steps: tuple[tuple[str, SqlType, SqlType], ...] = ()
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Column(Expression):
     """Column number `index` of the input node's output."""
@@ -85,6 +105,7 @@ class Column(Expression):
     name: str
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Call(Expression):
     """A scalar function or operator of the registry; arguments already have the overload's types.
@@ -98,6 +119,7 @@ class Call(Expression):
     overload: Overload | None = field(default=None, compare=False)
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Comparison(Expression):
     """left operator right, both of one type.  operator: = <> < <= > >= ; with NULLs: `is_distinct`, `is_not_distinct`."""
@@ -107,6 +129,7 @@ class Comparison(Expression):
     right: Expression
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class And(Expression):
     """Three-valued AND of two or more BOOLEANs."""
@@ -114,6 +137,7 @@ class And(Expression):
     arguments: tuple[Expression, ...]
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Or(Expression):
     """Three-valued OR of two or more BOOLEANs."""
@@ -121,6 +145,7 @@ class Or(Expression):
     arguments: tuple[Expression, ...]
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Not(Expression):
     """Three-valued NOT."""
@@ -128,6 +153,7 @@ class Not(Expression):
     argument: Expression
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class IsNull(Expression):
     """argument IS NULL; never NULL itself.  IS NOT NULL is Not(IsNull(x))."""
@@ -135,6 +161,7 @@ class IsNull(Expression):
     argument: Expression
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class InList(Expression):
     """argument IN (items), all of one type, items being Literals (anything else is bound as an Or of comparisons).
@@ -146,6 +173,7 @@ class InList(Expression):
     items: tuple[Literal, ...]
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Case(Expression):
     """CASE WHEN conditions[i] THEN results[i] ... ELSE otherwise END; all results have `type`.
@@ -158,6 +186,7 @@ class Case(Expression):
     otherwise: Expression
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Coalesce(Expression):
     """The first argument that is not NULL."""
@@ -165,6 +194,7 @@ class Coalesce(Expression):
     arguments: tuple[Expression, ...]
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Cast(Expression):
     """CAST(argument AS type); `try_` gives NULL where CAST raises."""
@@ -173,6 +203,7 @@ class Cast(Expression):
     try_: bool = False
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class AggregateCall(Expression):
     """One aggregate of an Aggregate node; its arguments are over the node's input.

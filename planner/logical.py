@@ -6,13 +6,50 @@ name its columns by number (`expressions.Column.index`).  Nodes print stably, so
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from gpudb.planner.expressions import AggregateCall, Expression, Literal
 from gpudb.types import SqlType
 
 OutputColumn = tuple[str, SqlType]
+
+
+class SlotName(str):
+    """The name of a result column that shows literals: `(a + 5)`.
+
+    As a string it shows the values that were bound; `with_values` gives the name for others, when the plan is used again.
+    """
+
+    parts: tuple[str | tuple[int, SqlType], ...]
+
+    @classmethod
+    def of(cls, parts: tuple[str | tuple[int, SqlType], ...], raw: Sequence[Any]) -> SlotName:
+        """parts: text, and (slot, type) where the slot's value is shown; raw: value of each slot."""
+        name = cls(shown_name(parts, raw))
+        name.parts = parts
+        return name
+
+    def with_values(self, raw: Sequence[Any]) -> str:
+        """The name with the values of another execution."""
+        return shown_name(self.parts, raw)
+
+
+def shown_name(parts: tuple[str | tuple[int, SqlType], ...], raw: Sequence[Any]) -> str:
+    """Text, and literals as they are spelled."""
+    return "".join(part if isinstance(part, str) else spelling(part[1], raw[part[0]]) for part in parts)
+
+
+def spelling(type_: SqlType, value: Any) -> str:
+    """A number or string literal as SQL; other spellings of the same value (007, 1_000) are part of a plan's key."""
+    if type_.is_text:
+        return "'" + value.replace("'", "''") + "'"
+    if type_.kind == "DECIMAL":
+        digits = f"{value:0{type_.precision}}"
+        whole = type_.precision - type_.scale
+        return f"{digits[:whole]}.{digits[whole:]}"
+    return str(value)
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ _SHAPE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+_STRING = "''"  # a string's marker in the key; two characters, since a lone quote is a marker too
 Literals = tuple[tuple[SqlType, Any], ...]
 Key = tuple[str, ...]
 
@@ -99,7 +100,8 @@ class Parsed:
 def shape(sql: str) -> tuple[Key, Literals]:
     """The plan-cache key of a statement, and the values of its literals: (type, value) in order of the text.
 
-    A number's marker in the key holds its type and its width class, since typing depends on what it fits into.
+    A number's marker in the key holds its type and its width class, since typing depends on what it fits into; and its
+    text where that does not follow from type and value (1e5, 007, 1_000), since result columns are named by it.
     """
     key: list[str] = []
     literals: list[tuple[SqlType, Any]] = []
@@ -112,7 +114,7 @@ def shape(sql: str) -> tuple[Key, Literals]:
         elif other:
             key.append(other)
         elif text:
-            key.append("'")
+            key.append(_STRING)
             literals.append((VARCHAR, text.replace("''", "'") if "''" in text else text))
         else:
             # An empty string and the end of the statement look alike to findall; the end is told apart below.
@@ -131,7 +133,7 @@ def _with_empty_strings(sql: str, key: list[str], literals: list[tuple[SqlType, 
             key.append(marker)
             literals.append(literal)
         elif match[4] is not None:
-            key.append("'")
+            key.append(_STRING)
             literals.append((VARCHAR, match[4].replace("''", "'")))
         else:
             key.append(match[5] or "")
@@ -149,22 +151,40 @@ def literal_starts(sql: str) -> list[int]:
     return starts
 
 
+def moved_span(span: tuple[int, int] | None, old: str, new: str) -> tuple[int, int] | None:
+    """Where a place in `old` is in `new`, a statement of the same key: their literals may differ in length."""
+    if span is None or old == new:
+        return span
+
+    def moved(offset: int) -> int:
+        shift = 0
+        for before, after in zip(_SHAPE.finditer(old), _SHAPE.finditer(new), strict=False):
+            if before.end() >= offset:
+                # Inside a literal only its start has a counterpart; its end is the literal's end.
+                inside = offset > before.end(1)
+                return after.end() if inside else offset + shift
+            shift = after.end() - before.end()
+        return offset + shift
+
+    return moved(span[0]), moved(span[1])
+
+
 def _number(text: str) -> tuple[str, tuple[SqlType, Any]]:
     """Key marker, type and value of a numeric token: INTEGER, BIGINT, HUGEINT, DECIMAL (scaled integer) or DOUBLE."""
-    if text.isdigit():
+    if text.isdigit() and (text[0] != "0" or len(text) == 1):
         value = int(text)
         if value < 128:
             return "8", (INTEGER, value)
         return _integer(value)
-    text = text.replace("_", "")
+    if "_" in text or text.isdigit():
+        marker, literal = _number(text.replace("_", "").lstrip("0") or "0")
+        return f"{marker} {text}", literal
     if "e" in text or "E" in text:
-        return "e", (DOUBLE, float(text))
-    whole, point, fraction = text.partition(".")
-    if not point:
-        return _integer(int(text))
+        return text, (DOUBLE, float(text))
+    whole, _, fraction = text.partition(".")
     digits = len(whole) + len(fraction)  # every digit that is written, zeros that lead too: 007.50 is DECIMAL(5,2)
     if digits > 38:
-        return "e", (DOUBLE, float(text))
+        return text, (DOUBLE, float(text))
     return f"{digits}.{len(fraction)}", (decimal(digits, len(fraction)), int(whole + fraction or "0"))
 
 
@@ -177,7 +197,7 @@ def _integer(value: int) -> tuple[str, tuple[SqlType, Any]]:
         if value == edge:
             wider = {32: BIGINT, 64: HUGEINT}.get(bits, type_)
             return f"={bits}", ((wider, value) if bits < 128 else (DOUBLE, float(value)))
-    return "e", (DOUBLE, float(value))
+    return str(value), (DOUBLE, float(value))
 
 
 def split_statements(text: str) -> list[str]:

@@ -26,7 +26,7 @@ from gpudb.planner.expressions import (
     Or,
 )
 from gpudb.planner.tokens import plain
-from gpudb.types import BOOLEAN, NULL, VARCHAR
+from gpudb.types import BOOLEAN, DOUBLE, NULL, VARCHAR
 
 _ARITHMETIC = {
     "add": "add",
@@ -129,6 +129,8 @@ class ExpressionBinder:
         place = own_span(node)
         literal = self.context.literal(place[0], place) if place is not None else None
         if literal is not None and self.substitutions is None:
+            if literal.type == DOUBLE and str(node.this).isdigit() and literal.value < 2.0**128:
+                raise NotSupportedError("integers beyond HUGEINT (type UHUGEINT) are not supported", span=literal.span)
             return literal
         return self.constant(node)
 

@@ -10,8 +10,11 @@ from gpudb.planner.bind.casts import type_words
 from gpudb.planner.bind.context import span_of
 from gpudb.planner.bind.keywords import KEYWORDS
 from gpudb.planner.constants import interval_type
+from gpudb.planner.logical import SlotName, spelling
+from gpudb.planner.parse import Parsed
 from gpudb.planner.tokens import INTERVAL_UNIT, PARAMETER, plain
 
+_SLOT = "\x00"  # encloses the number of a slot while a name is put together
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _BINARY = {
@@ -63,13 +66,20 @@ _TYPES = {
 }
 
 
-def column_name(node: Any, sql: str) -> str:
-    """The name of a result column that has no alias.  `node` is a sqlglot tree, `sql` the statement."""
+def column_name(node: Any, parsed: Parsed) -> str:
+    """The name of a result column that has no alias: a SlotName where it shows literals.  `node` is a sqlglot tree."""
     while node.key == "paren":
         node = node.this
     if node.key == "column":
         return str(node.name)
-    return _Printer(sql).print(node)
+    marked = _Printer(parsed).print(node)
+    if _SLOT not in marked:
+        return marked
+    pieces = marked.split(_SLOT)  # text and slots take turns
+    parts = tuple(
+        (int(piece), parsed.literals[int(piece)][0]) if position % 2 else piece for position, piece in enumerate(pieces)
+    )
+    return SlotName.of(parts, [value for _, value in parsed.literals])
 
 
 def quoted(name: str) -> str:
@@ -88,8 +98,9 @@ def string(text: str) -> str:
 class _Printer:
     """Trees to text; one method per kind of node that is no operator."""
 
-    def __init__(self, sql: str) -> None:
-        self.sql = sql
+    def __init__(self, parsed: Parsed) -> None:
+        self.parsed = parsed
+        self.sql = parsed.sql
 
     def print(self, node: Any) -> str:
         key = node.key
@@ -120,9 +131,9 @@ class _Printer:
 
     def prefix(self, node: Any, operator: str) -> str:
         if operator == "-":
-            number = negated_number(node)
+            sign, number = negated_number(node)
             if number is not None:
-                return number
+                return sign + self.print_literal(number)
         return f"({operator}({self.print(node.this)}))"
 
     def print_paren(self, node: Any) -> str:
@@ -138,10 +149,13 @@ class _Printer:
         return "*"
 
     def print_literal(self, node: Any) -> str:
-        if node.is_string:
-            return string(node.this)
         place = span_of(node)
         written = self.sql[place[0] : place[1]] if place else ""
+        slot = self.parsed.slots.get(place[0]) if place else None
+        if slot is not None and spelling(*self.parsed.literals[slot]) == written:
+            return f"{_SLOT}{slot}{_SLOT}"
+        if node.is_string:
+            return string(node.this)
         return written if written[:1].isdigit() or written[:1] == "." else str(node.this)
 
     def print_rawstring(self, node: Any) -> str:
@@ -285,16 +299,16 @@ def chain(node: Any) -> list[Any]:
     return terms
 
 
-def negated_number(node: Any) -> str | None:
-    """-1, - -1 and -(1) print as numbers; None where the operand is none."""
+def negated_number(node: Any) -> tuple[str, Any | None]:
+    """-1, - -1 and -(1) print as numbers: the sign, and the literal or None."""
     sign, inner = "-", node.this
     while inner.key in ("paren", "neg"):
         if inner.key == "neg":
             sign = "" if sign else "-"
         inner = inner.this
     if inner.key != "literal" or inner.is_string:
-        return None
-    return sign + str(inner.this)
+        return sign, None
+    return sign, inner
 
 
 def describe(node: Any) -> str:

@@ -22,6 +22,7 @@ from gpudb.planner.logical import (
     OutputColumn,
     Project,
     Scan,
+    SlotName,
     Sort,
     SortKey,
     UnionAll,
@@ -168,6 +169,7 @@ class QueryBinder:
         if order is None:
             return plan
         scope = Scope(None, plan.columns)
+        consume_names(self.context, plan)
         binder = ExpressionBinder(self.context, scope, clause="ORDER BY")
         keys = []
         for term in self.order_terms(order, len(plan.columns)):
@@ -216,7 +218,7 @@ class QueryBinder:
         if node.key == "table":
             plan, name = self.named(node)
         elif node.key == "subquery":
-            plan, name = unique_columns(QueryBinder(self.context, self.tables).bind(node.this)), None
+            plan, name = unique_columns(self.context, QueryBinder(self.context, self.tables).bind(node.this)), None
         elif node.key == "values":
             plan, name = QueryBinder(self.context, self.tables).bind(node), None
         else:
@@ -250,7 +252,7 @@ class QueryBinder:
             common = self.tables.get(name.lower())
             if common is not None:
                 plan = QueryBinder(self.context, common.visible).bind(common.query)
-                plan = unique_columns(plan)
+                plan = unique_columns(self.context, plan)
                 columns = self.renamed(plan.columns, list(common.columns), node)
                 return renamed_plan(plan, columns), common.name
         elif schema.name.lower() != "main":
@@ -374,7 +376,7 @@ class QueryBinder:
                 aliases.setdefault(name.lower(), bound)
             else:
                 bound = binder.bind(expression)
-                name = column_name(expression, self.context.parsed.sql)
+                name = column_name(expression, self.context.parsed)
                 if isinstance(bound, Column) and expression.key in ("column", "paren"):
                     name = bound.name if name.lower() == bound.name.lower() else name
                 items.append(SelectItem(name, False, bound))
@@ -627,8 +629,12 @@ def renamed_plan(plan: Node, columns: tuple[OutputColumn, ...]) -> Node:
     return plan if plan.columns == columns else replace(plan, columns=columns)
 
 
-def unique_columns(plan: Node) -> Node:
-    """A second column of a name becomes name_1, then name_2: what a subquery or a new table shows."""
+def unique_columns(context: Context, plan: Node) -> Node:
+    """A second column of a name becomes name_1, then name_2: what a subquery or a new table shows.
+
+    From here on names are looked up, so the literals in them are consumed.
+    """
+    consume_names(context, plan)
     taken: set[str] = set()
     columns = []
     for name, type_ in plan.columns:
@@ -639,6 +645,13 @@ def unique_columns(plan: Node) -> Node:
         taken.add(new.lower())
         columns.append((new, type_))
     return renamed_plan(plan, tuple(columns))
+
+
+def consume_names(context: Context, plan: Node) -> None:
+    """Note that names were looked at which show literals."""
+    for name, _ in plan.columns:
+        if isinstance(name, SlotName):
+            context.consumed |= {part[0] for part in name.parts if not isinstance(part, str)}
 
 
 def _name(columns: tuple[OutputColumn, ...], position: int) -> str:

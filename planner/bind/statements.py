@@ -59,7 +59,7 @@ class StatementBinder:
         if query is not None:
             if target.key == "schema":
                 raise NotSupportedError("CREATE TABLE with column names AS is not supported", span=span_of(target))
-            plan = unique_columns(self.query(query))
+            plan = unique_columns(self.context, self.query(query))
             return statements.CreateTableAs(name, with_real_types(self.context, plan), exists, replaces)
         if target.key != "schema":
             raise BindError("CREATE TABLE wants columns or AS query", span=span_of(table))

@@ -8,9 +8,9 @@ from gpudb.errors import BindError, CatalogError, ConversionError, Error, Interf
 from gpudb.planner import statements
 from gpudb.planner.bind import bind
 from gpudb.planner.constants import literal_value
-from gpudb.planner.expressions import And, Call, Case, Cast, Column, Comparison, Expression, InList, Literal
-from gpudb.planner.logical import Aggregate, Filter, Limit, Node, Project, Scan, Sort, UnionAll, Values
-from gpudb.planner.parse import parse
+from gpudb.planner.expressions import And, Call, Case, Cast, Coalesce, Column, Comparison, Expression, InList, Literal
+from gpudb.planner.logical import Aggregate, Filter, Limit, Node, Project, Scan, SlotName, Sort, UnionAll, Values
+from gpudb.planner.parse import parse, shape
 from gpudb.types import (
     BIGINT,
     BOOLEAN,
@@ -482,3 +482,57 @@ def _expressions(node: Node) -> list[Expression]:
     elif isinstance(node, Filter):
         own = [node.predicate]
     return [part for expression in own for part in expression.walk()]
+
+
+# --- Names that show literals ----------------------------------------------------------------------------------------
+
+
+def named(sql: str, raw: list[object]) -> list[str]:
+    """The names of a query's columns when its plan is used again with other literals."""
+    return [name.with_values(raw) if isinstance(name, SlotName) else name for name, _ in plan(sql).columns]
+
+
+def test_a_name_shows_the_literals_of_each_execution() -> None:
+    sql = "SELECT i + 5, s || 'x', i - -2, d92 * 1.50, i AS j, .5, 2. FROM t WHERE i > 3"
+    assert [str(name) for name, _ in plan(sql).columns] == [
+        "(i + 5)",
+        "(s || 'x')",
+        "(i - -2)",
+        "(d92 * 1.50)",
+        "j",
+        ".5",
+        "2.",
+    ]
+    assert named(sql, [7, "it's", 3, 225, 7, 3, 9]) == [
+        "(i + 7)",
+        "(s || 'it''s')",
+        "(i - -3)",
+        "(d92 * 2.25)",
+        "j",
+        ".7",
+        "3.",
+    ]
+
+
+@pytest.mark.parametrize("number", ["007", "1_000", "1e5", "1" * 40])
+def test_a_number_whose_spelling_its_value_does_not_tell_is_part_of_the_key(number: str) -> None:
+    assert named(f"SELECT i + {number} FROM t", []) == [f"(i + {number})"]
+    assert shape(f"SELECT {number}")[0] != shape(f"SELECT {int(float(number.replace('_', '')))}")[0]
+
+
+def test_names_that_are_looked_up_consume_their_literals() -> None:
+    assert bound("SELECT * FROM (SELECT i + 1, i + 2 FROM t)").consumed == {0, 1}
+    assert bound("SELECT i + 1 FROM t").consumed == set()
+    assert bound("CREATE TABLE u AS SELECT i + 1 FROM t").consumed == {0}
+
+
+def test_a_comparison_of_intervals_counts_microseconds() -> None:
+    found = condition("ts - TIMESTAMP '2013-01-01' > INTERVAL '1 month 2 days'")
+    assert isinstance(found, Comparison) and isinstance(found.right, Literal)
+    assert found.right.type == BIGINT and found.right.value == 32 * 86_400_000_000
+    assert literal_value(found.right, "1 day") == 86_400_000_000
+
+
+def test_an_argument_of_a_macro_stays_a_parameter() -> None:
+    found = first("SELECT ifnull(i, 5)")
+    assert isinstance(found, Coalesce) and found.arguments[1] == Literal(INTEGER, 5, 0)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudb.errors import Error, NotSupportedError, ParseError
-from gpudb.planner.parse import Command, is_complete, literal_starts, parse, shape, split_statements
+from gpudb.planner.parse import Command, is_complete, literal_starts, moved_span, parse, shape, split_statements
 from gpudb.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, decimal
 
 
@@ -136,6 +136,22 @@ def _seconds(function, times, clock) -> float:  # type: ignore[no-untyped-def]
     for _ in range(times):
         function()
     return (clock() - start) / times
+
+
+def test_a_place_moves_with_the_literals_before_it() -> None:
+    old, new = "SELECT 1, 'ab', x + 1", "SELECT 20, '', x + 1"
+    for text in ("SELECT", "x", "x + 1"):
+        start = old.index(text)
+        moved = moved_span((start, start + len(text)), old, new)
+        assert moved is not None and new[moved[0] : moved[1]] == text
+    start = old.index("'ab'")
+    moved = moved_span((start, start + 4), old, new)
+    assert moved is not None and new[moved[0] : moved[1]] == "''"
+    assert moved_span(None, old, new) is None
+
+
+def test_a_lone_quote_is_no_string() -> None:
+    assert shape("SELECT 'x'")[0] != shape("SELECT '")[0]
 
 
 # --- Scripts ---------------------------------------------------------------------------------------------------------
