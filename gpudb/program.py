@@ -234,7 +234,10 @@ class TableSlot:
 
 @dataclass(frozen=True)
 class TextTable:
-    """code -> one part of a text function's result, in `element`: its value, validity, or failed (it raises)."""
+    """code -> one part of a text function's result, in `element`: its value, validity, or failed (it raises).
+
+    A 128-bit value is two parts: value + high * 2**64, both signed.
+    """
 
     function: TextFunction
     element: RegisterType

@@ -171,6 +171,16 @@ template <int64 UNIT> DEVICE int64 floor_timestamp(int64 x) {
     return is_infinite_timestamp(x) ? x : wrapping_subtract(x, rest < 0 ? rest + UNIT : rest);
 }
 
+DEVICE int64 date_as_timestamp(int32 x) {
+    const int64 infinity = x > 0 ? 9223372036854775807ll : -9223372036854775807ll;
+    return is_infinite_date(x) ? infinity : int64(uint64(int64(x)) * uint64(MICROSECONDS_A_DAY));
+}
+
+DEVICE int32 timestamp_as_date(int64 x) {
+    const int32 infinity = x > 0 ? 2147483647 : -2147483647;
+    return is_infinite_timestamp(x) ? infinity : int32(floor_quotient<MICROSECONDS_A_DAY>(x));
+}
+
 DEVICE int32 year_week(int32 x) {
     const int32 year = calendar_iso_year(x), week = calendar_iso_week(x);
     return year * 100 + (year > 0 ? week : -week);

@@ -149,6 +149,45 @@ def _isinf_timestamp(x: Array) -> Array:
 typed_macro("isfinite", "DATE -> BOOLEAN; TIMESTAMP -> BOOLEAN", "x", "NOT isinf(x)")
 
 
+def _timestamp_fits(x: Array) -> Array:
+    return infinite_date(x) | (np.abs(np.asarray(x, np.int64)) <= LAST_TIMESTAMP_DAY)
+
+
+LAST_TIMESTAMP_DAY = 106751991
+
+
+@scalar(
+    "DATE -> TIMESTAMP",
+    cpp="date_as_timestamp(x)",
+    domain=(
+        f"is_infinite_date(x) || (x <= {LAST_TIMESTAMP_DAY} && x >= -{LAST_TIMESTAMP_DAY})",
+        _timestamp_fits,
+        "value out of range in a cast to TIMESTAMP",
+    ),
+    monotone=True,
+)
+def date_as_timestamp(x: Array) -> Array:
+    """CAST(x AS TIMESTAMP) where infinities may occur, which stay.
+
+    >>> sql("SELECT date_as_timestamp(DATE '2013-07-04')")
+    2013-07-04 00:00:00
+    """
+    with np.errstate(all="ignore"):
+        value = np.asarray(x, np.int64) * MICROSECONDS_A_DAY
+    return np.where(infinite_date(x), np.where(x > 0, INFINITE_MICROSECONDS, -INFINITE_MICROSECONDS), value)
+
+
+@scalar("TIMESTAMP -> DATE", cpp="timestamp_as_date(x)", monotone=True)
+def timestamp_as_date(x: Array) -> Array:
+    """CAST(x AS DATE) where infinities may occur, which stay.
+
+    >>> sql("SELECT timestamp_as_date(TIMESTAMP '2013-07-04 12:00:00')")
+    2013-07-04
+    """
+    x = np.asarray(x, np.int64)
+    return np.where(infinite_timestamp(x), np.where(x > 0, INFINITE_DAYS, -INFINITE_DAYS), x // MICROSECONDS_A_DAY)
+
+
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 
@@ -450,15 +489,17 @@ for _part in ("timezone", "timezone_hour", "timezone_minute"):
     )
 
 
-def _names(name: str, days: Callable[[Array], Array], words: tuple[str, ...], doc: str) -> None:
-    def function(x: pa.Array) -> pa.Array:
-        count = np.asarray(x.cast(pa.int32()))
-        index = pa.array(days(count), pa.int32(), mask=infinite_date(count))
-        return pa.array(words, pa.string()).take(index)
+def _names(name: str, part: str, words: tuple[str, ...], value: str) -> None:
+    """Names of a part of a date: a text function of the part, which has a handful of values however long a table is."""
 
-    function.__doc__ = doc
-    text("DATE -> VARCHAR", name=name)(function)
-    typed_macro(name, "TIMESTAMP -> VARCHAR", "x", f"{name}(CAST(x AS DATE))")
+    def function(number: pa.Array) -> pa.Array:
+        return per_row(lambda k: words[k] if 0 <= k < len(words) else None, VARCHAR, number)
+
+    function.__doc__ = _doc(f"English name by number; what {name} is made of.", f"{name}_of(3)", words[3])
+    text("BIGINT -> VARCHAR", name=f"{name}_of")(function)
+    doc = _doc(f"English {name.removesuffix('name')} name.", f"{name}(DATE '2013-07-04')", value)
+    typed_macro(name, "DATE -> VARCHAR", "x", f"{name}_of(date_part_{part}(x))", doc=doc)
+    typed_macro(name, "TIMESTAMP -> VARCHAR", "x", f"{name}_of(date_part_{part}(CAST(x AS DATE)))")
 
 
 DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
@@ -466,18 +507,8 @@ MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
-_names(
-    "dayname",
-    calendar.day_of_week,
-    DAYS,
-    _doc("English name of the weekday.", "dayname(DATE '2013-07-04')", "Thursday"),
-)
-_names(
-    "monthname",
-    lambda x: calendar.month(x) - 1,
-    MONTHS,
-    _doc("English name of the month.", "monthname(DATE '2013-07-04')", "July"),
-)
+_names("dayname", "dow", DAYS, "Thursday")
+_names("monthname", "month", ("", *MONTHS), "July")
 
 
 # the first of a millennium may lie before the first date there is: such dates stay, and are no TIMESTAMPs either way

@@ -41,7 +41,8 @@ COMPARISONS = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.grea
 class Evaluated:
     """A text function over its domain.
 
-    values      numbers (n,), or codes into `dictionary`
+    values      numbers (n,), or codes into `dictionary`; of 128-bit numbers the low words
+    high        (n,) int64 that 128-bit numbers have more of 2**64; None for all others
     validity    (n,) uint8
     failed      (n,) uint8: entries for which the function raises; `error` is the first one's
     """
@@ -51,6 +52,7 @@ class Evaluated:
     failed: np.ndarray
     error: DatabaseError | None
     dictionary: Dictionary | None
+    high: np.ndarray | None = None
 
 
 class TextCache:
@@ -124,9 +126,11 @@ class Texts:
         return domain if isinstance(domain, RangeDomain) else self.dictionary(domain)
 
     def table(self, function: TextFunction, element: RegisterType, part: str) -> np.ndarray:
-        """A lookup table of one part of the result: value, validity or failed."""
+        """A lookup table of one part of the result: value, high, validity or failed."""
         found = self.evaluated(function)
-        array = {"value": found.values, "validity": found.validity, "failed": found.failed}[part]
+        parts = {"value": found.values, "validity": found.validity, "failed": found.failed, "high": found.high}
+        array = parts[part]
+        assert array is not None, "high words of a number that has none"
         return self._cache.get((id(found), part, element), lambda: (padded_copy(array, element.dtype), found))[0]
 
     def translation(self, source: DictionaryReference, target: DictionaryReference) -> np.ndarray:
@@ -274,7 +278,19 @@ def _settled(function: TextFunction, result: pa.Array, failed: np.ndarray, error
     values = np.zeros(max(1, count), np.float64 if sql.is_float else np.int64)
     if count:
         values[:count] = to_numbers(result, sql)
-    return Evaluated(values, validity, failed, error, None)
+    high = None
+    if sql.kind in ("DECIMAL", "HUGEINT"):
+        high = np.zeros(max(1, count), np.int64)
+        if count:
+            high[:count] = _words(result, sql)[1::2] + (values[:count] < 0)  # the low word counts as signed
+            high[:count][validity[:count] == 0] = 0
+    return Evaluated(values, validity, failed, error, None, high)
+
+
+def _words(result: pa.Array, sql: SqlType) -> np.ndarray:
+    """(2n,) int64: low and high words of a 128-bit Arrow array."""
+    wide = result.cast(sql.arrow)
+    return np.frombuffer(wide.buffers()[1], np.int64)[2 * wide.offset : 2 * (wide.offset + len(wide))]
 
 
 def to_numbers(result: pa.Array, sql: SqlType) -> np.ndarray:
@@ -288,8 +304,7 @@ def to_numbers(result: pa.Array, sql: SqlType) -> np.ndarray:
     if sql.kind == "BOOLEAN":
         return np.asarray(result).astype(np.int64)
     if sql.kind in ("DECIMAL", "HUGEINT"):
-        words = np.frombuffer(result.cast(sql.arrow).buffers()[1], np.int64)
-        return words[2 * result.offset : 2 * (result.offset + len(result)) : 2].copy()
+        return _words(result, sql)[::2].copy()
     if sql.kind == "DATE":
         return np.asarray(result.cast(pa.date32()).cast(pa.int32()).fill_null(0)).astype(np.int64)
     if sql.kind == "TIMESTAMP":

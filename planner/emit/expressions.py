@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpudb.errors import NotSupportedError
+from gpudb.functions import lookup
 from gpudb.functions.registry import Overload
 from gpudb.instruction_set import function_opcode_name
 from gpudb.planner.emit.builder import PipelineBuilder, Value
@@ -594,16 +595,16 @@ class ExpressionEmitter(TextEmitter):
             value = self.value(argument)
             valid = self.builder.both(valid, value.valid)
             operands.append(self.in_register(self.decoded(value), SqlType(kind).register))
+        if overload.null_when is not None:  # before the domain: a row that is NULL does not fail
+            null = self.builder.make(function_opcode_name(overload, "null"), R.MASK, *operands)
+            present = self.builder.make("Not", R.MASK, null)
+            valid = self.builder.both(valid, present)
         if overload.domain is not None:
             inside = self.builder.make(function_opcode_name(overload, "domain"), R.MASK, *operands)
             outside = self.builder.make("Not", R.MASK, inside)
             self.fail_where(outside, valid, "OutOfRangeError", overload.domain[2], expression)
         register = overload.result.register
         operand = self.builder.make(function_opcode_name(overload, "value"), register, *operands)
-        if overload.null_when is not None:
-            null = self.builder.make(function_opcode_name(overload, "null"), R.MASK, *operands)
-            present = self.builder.make("Not", R.MASK, null)
-            valid = self.builder.both(valid, present)
         sql = expression.type
         low, high = sql.bounds if sql.is_exact else (None, None)
         if sql.is_exact and register is R.I32:
@@ -668,6 +669,8 @@ class ExpressionEmitter(TextEmitter):
     def _exact_to_exact(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
         source = value.sql
         shift = _scale_of(target) - _scale_of(source)
+        if source.is_temporal and target.is_temporal and not source.bounds[0] < value.low <= value.high < source.bounds[1]:
+            return self._with_infinities(value, target, try_, expression)
         if source.kind == "DATE" and target.kind == "TIMESTAMP":
             return self._multiplied(value, 86_400_000_000, target, try_, expression)
         if source.kind == "TIMESTAMP" and target.kind == "DATE":
@@ -695,6 +698,23 @@ class ExpressionEmitter(TextEmitter):
             value = Value(target, kind, operand, value.valid, low, high)
             return self._narrowed(self._bounded(value, target, try_, expression))
         return self._narrowed(self._bounded(value, target, try_, expression))
+
+    def _with_infinities(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
+        """DATE to TIMESTAMP or back where an infinity may occur, which stays one."""
+        function = lookup("date_as_timestamp" if target.kind == "TIMESTAMP" else "timestamp_as_date")
+        assert function is not None
+        overload = function.overloads[0]
+        operand = self.in_register(value, value.sql.register)
+        valid = value.valid
+        if overload.domain is not None:
+            inside = self.builder.make(function_opcode_name(overload, "domain"), R.MASK, operand)
+            if try_:
+                valid = self.builder.both(valid, inside)
+            else:
+                outside = self.builder.make("Not", R.MASK, inside)
+                self.fail_where(outside, valid, "OutOfRangeError", overload.domain[2], expression)
+        result = self.builder.make(function_opcode_name(overload, "value"), target.register, operand)
+        return Value(target, target.register, result, valid, *target.bounds)
 
     def _narrowed(self, value: Value) -> Value:
         kind = integer_register(value.low, value.high)

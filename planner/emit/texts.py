@@ -172,8 +172,13 @@ class TextEmitter:
         slot = lambda table: self.builder.slot(TableSlot(table))  # noqa: E731
         make = self.builder.make
         kind = R.U32 if sql.is_text else sql.register
-        element = R.I64 if kind is R.I128 else R.F64 if kind is R.F32 else kind
+        element: R = R.I64 if kind is R.I128 else R.F64 if kind is R.F32 else kind
         operand = make("Lookup", element, index, slot(TextTable(function, element)))
+        if kind is R.I128:
+            above = make("Lookup", R.I64, index, slot(TextTable(function, R.I64, "high")))
+            word = self.builder.slot(PlainSlot(R.I128, 1 << 64))
+            shifted = make("Multiply", R.I128, self.converted(above, R.I128), word)
+            operand, element = make("Add", R.I128, shifted, self.converted(operand, R.I128)), R.I128
         present = make("Lookup", R.MASK, index, slot(TextTable(function, R.MASK, "validity")))
         if not try_:
             failed = make("Lookup", R.MASK, index, slot(TextTable(function, R.MASK, "failed")))

@@ -174,7 +174,16 @@ def name_of(overload: Overload) -> str:
 
 
 PARTS = ("date_part", "date_trunc", "date_diff", "date_sub")
-OURS = ("first_day_of_", "day_number", "bucket_start", "without_prefix")
+OURS = (
+    "first_day_of_",
+    "day_number",
+    "bucket_start",
+    "without_prefix",
+    "date_as_",
+    "timestamp_as_",
+    "dayname_of",
+    "monthname_of",
+)
 """Functions that DuckDB does not have: macros are made of them, and compared there."""
 
 
