@@ -77,6 +77,9 @@ def bind_aggregate(binder: ExpressionBinder, written: str, node: Any, condition:
     filter_ = None
     if condition is not None:
         filter_ = as_boolean(binder.context, binder.inside_aggregate("FILTER").bind(condition))
+    for part in (*arguments, filter_):
+        if part is not None and any(isinstance(inside, AggregateCall) for inside in part.walk()):
+            raise BindError(f"aggregate functions do not nest: {written}", span=part.span or span)
     call = _typed(inner, written, name, arguments, span)
     if call.name in ("min", "max", "bool_and", "bool_or", "any_value", "first", "count_star"):
         distinct = False  # duplicates change nothing

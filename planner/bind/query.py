@@ -433,6 +433,8 @@ class QueryBinder:
                 raise NotSupportedError(f"GROUP BY {what} is not supported", span=own_span(expression))
             if expression.key in ("groupingsets", "rollup", "cube"):
                 raise NotSupportedError("GROUP BY GROUPING SETS is not supported", span=span_of(expression))
+            if expression.key == "tuple" and not expression.expressions:
+                continue  # GROUP BY (): one group
             ordinal = self.ordinal(expression, len(items), "GROUP BY")
             key = items[ordinal].expression if ordinal is not None else binder.bind(expression)
             if contains_aggregate(key):

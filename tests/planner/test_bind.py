@@ -365,6 +365,7 @@ def test_a_parameter_without_a_value_is_an_error_with_its_place() -> None:
         ("SELECT upper(i) FROM t", r"no form of upper takes these arguments: \(INTEGER\)", "upper(i"),
         ("SELECT i FROM t WHERE sum(i) > 1", "aggregate function is not allowed in WHERE: sum", "sum"),
         ("SELECT sum(sum(i)) FROM t", "aggregate function is not allowed in the arguments of sum: sum", "sum"),
+        ("SELECT sum(i) AS z, max(z) FROM t", "aggregate functions do not nest: max", "sum(i"),
         ("SELECT i, sum(bi) FROM t", "column must be in GROUP BY or in an aggregate function: i", "i"),
         ("SELECT i FROM t ORDER BY 3", "ORDER BY position is not 1 to 1: 3", "3"),
         ("SELECT i FROM t GROUP BY 0", "GROUP BY position is not 1 to 1: 0", "0"),

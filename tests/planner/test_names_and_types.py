@@ -238,6 +238,7 @@ QUERIES = spelled("""
     select i+1 as k, count(*) from t group by k
     select i as k, count(*) from t group by 1 having count(*)>1 order by 2 desc, k
     select i, sum(bi) from t group by all
+    select count(*) from t group by ()
     select i as a1, a1+1 as b1, b1*2 from t
     select i as a, a+1 from t
     select i as k from t where k > 3

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import doctest
+import sys
+
 import pytest
 
 from gpudb.planner.expressions import And, Column, Comparison, Expression, IsNull, Literal, Not, Or
 from gpudb.planner.logical import Aggregate, Filter, Limit, Node, Project, Scan, Sort, UnionAll
-from gpudb.planner.rules import RULES, apply_rules
+from gpudb.planner.rules import RULES, Rule, apply_rules
 from gpudb.planner.rules.fold_constants import fold_constants
 from gpudb.planner.rules.merge_projects import merge_projects
 from gpudb.planner.rules.prune_columns import prune_columns
@@ -240,3 +243,10 @@ def test_filter_below_an_expression_sees_the_expression() -> None:
     scan = only(done, Scan)
     assert isinstance(scan, Scan) and isinstance(scan.predicate, Comparison)
     assert scan.predicate.left.type == INTEGER
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_example_of_a_rule_is_true(rule: Rule) -> None:
+    module = sys.modules[rule.__module__]
+    found = doctest.testmod(module)
+    assert found.attempted and not found.failed
