@@ -242,7 +242,7 @@ def is_complete(text: str) -> bool:
 
 def parse(sql: str) -> Parsed:
     """Exactly one statement, or ParseError with a span.  Nesting beyond 500 levels is refused."""
-    from gpudb.planner import tokens  # sqlglot loads here, at the first query
+    from gpudb.planner import commands, tokens  # sqlglot loads here, at the first query
 
     try:
         key, literals = shape(sql)
@@ -257,7 +257,7 @@ def parse(sql: str) -> Parsed:
         rewritten, parameters = tokens.rewrite(found, sql)
 
         def build() -> Any:
-            return tokens.statement(rewritten, sql)
+            return commands.statement(rewritten, sql)
 
         tree = on_a_big_stack(build) if deep else build()
     except (ParseError, NotSupportedError) as error:

@@ -15,22 +15,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from gpudb.errors import NotSupportedError, ParseError
-from gpudb.planner.parse import Command, hide_parameters
+from gpudb.planner.parse import hide_parameters
 
 FUNCTION = "\x01"
 TYPE = "\x03"
 INTERVAL_UNIT = "\x04"
 PARAMETER = "\x05"
 
-_DIALECT = DuckDB()
+DIALECT = DuckDB()
 
 # Words that may stand before "(" without being a function's name.
 _NOT_FUNCTIONS = frozenset(
@@ -93,11 +91,6 @@ _EXTRACT_PARTS = {
 }
 
 _RAW_STATEMENT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(explain|show|call|execute|prepare|fetch)\b", re.I | re.S)
-_QUERY_STARTS = frozenset("select with values from table ( create insert drop".split())
-_UNSUPPORTED_STARTS = frozenset(
-    """alter analyze attach call checkpoint deallocate delete detach execute export force grant import install load merge
-    pivot pragma prepare revoke summarize truncate unpivot update use vacuum replace comment""".split()
-)
 
 
 @dataclass(frozen=True)
@@ -124,7 +117,7 @@ def tokenize(sql: str) -> list[Token]:
             first, end = start.start(1), start.end(1)
             head.append(Token(TokenType.VAR, text[first:end], 1 + text.count("\n", 0, first), end, first, end - 1))
             text = text[:first] + " " * (end - first) + text[end:]
-        found = head + list(_DIALECT.tokenize(text))
+        found = head + list(DIALECT.tokenize(text))
     except SqlglotError as error:
         raise _tokenizer_error(sql, error) from None
     while found and found[-1].token_type == TokenType.SEMICOLON:
@@ -134,13 +127,15 @@ def tokenize(sql: str) -> list[Token]:
     for index, token in enumerate(found):
         if token.token_type == TokenType.SEMICOLON:
             extra = found[index + 1]
-            raise ParseError("one statement expected, more found", span=_span(extra), hint="run statements one by one")
+            raise ParseError(
+                "one statement expected, more found", span=span_of_token(extra), hint="run statements one by one"
+            )
         if (
             token.token_type == TokenType.COMMA
             and found[index + 1 :]
             and found[index + 1].token_type == TokenType.COMMA
         ):
-            raise ParseError("syntax error at or near: ,", span=_span(found[index + 1]))
+            raise ParseError("syntax error at or near: ,", span=span_of_token(found[index + 1]))
     return found
 
 
@@ -182,11 +177,11 @@ def depth(tokens: list[Token]) -> Depth:
             chain += 1
         if level + run > deepest:
             deepest = level + run
-            span = _span(token) if deepest <= 501 else span
+            span = span_of_token(token) if deepest <= 501 else span
     return Depth(deepest, chain, span)
 
 
-def _span(token: Token) -> tuple[int, int]:
+def span_of_token(token: Token) -> tuple[int, int]:
     return token.start, token.end + 1
 
 
@@ -195,7 +190,7 @@ def _new(like: Token, token_type: TokenType, text: str) -> Token:
     return Token(token_type, text, like.line, like.col, like.start, like.end)
 
 
-def _word(token: Token) -> str:
+def word_of(token: Token) -> str:
     """Lower-case text of a token that is not a string, a number or a quoted name; else ''."""
     if token.token_type in (TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER):
         return ""
@@ -217,7 +212,7 @@ class _Rewriter:
         self.output: list[Token] = []
         self.parameters: list[str] = []
         self.opened: list[str] = []
-        words = [_word(token) for token in tokens[:6]]
+        words = [word_of(token) for token in tokens[:6]]
         self.defines_columns = words[0] == "create" and "table" in words
 
     def run(self) -> tuple[list[Token], tuple[str, ...]]:
@@ -228,7 +223,7 @@ class _Rewriter:
     def peek(self, ahead: int = 1) -> str:
         """Lower-case text of a token ahead, '' at the end."""
         index = self.position + ahead
-        return _word(self.tokens[index]) if index < len(self.tokens) else ""
+        return word_of(self.tokens[index]) if index < len(self.tokens) else ""
 
     def kind(self, ahead: int = 1) -> TokenType | None:
         index = self.position + ahead
@@ -236,7 +231,7 @@ class _Rewriter:
 
     def step(self) -> None:
         token = self.tokens[self.position]
-        word = _word(token)
+        word = word_of(token)
         if word == "(":
             self.opened.append(self.owner())
         elif word == ")" and self.opened:
@@ -268,14 +263,14 @@ class _Rewriter:
     def owner(self) -> str:
         """What the parenthesis at this position belongs to."""
         before = self.output[-1] if self.output else None
-        word = _word(before) if before else ""
+        word = word_of(before) if before else ""
         if word in ("cast", "try_cast"):
             return "cast"
-        depth_one = not self.opened and self.defines_columns and "as" not in {_word(token) for token in self.output}
+        depth_one = not self.opened and self.defines_columns and "as" not in {word_of(token) for token in self.output}
         return "columns" if depth_one and word not in ("", "as") else ""
 
     def is_prefix(self) -> bool:
-        return not self.output or _word(self.output[-1]) in _BEFORE_OPERAND
+        return not self.output or word_of(self.output[-1]) in _BEFORE_OPERAND
 
     def leading_point(self, token: Token) -> bool:
         """`.5`: sqlglot has the point and the digits apart, and would forget where they stood."""
@@ -292,10 +287,10 @@ class _Rewriter:
     def is_function(self, word: str, token: Token) -> bool:
         if not (word[:1].isalpha() or word[:1] == "_") or " " in word or word in _NOT_FUNCTIONS:
             return False
-        before = _word(self.output[-1]) if self.output else ""
+        before = word_of(self.output[-1]) if self.output else ""
         if word in ("exclude", "replace", "rename") and before == "*":
             # SELECT * REPLACE (...): the star stands for columns, not for a product.
-            earlier = _word(self.output[-2]) if len(self.output) > 1 else ""
+            earlier = word_of(self.output[-2]) if len(self.output) > 1 else ""
             return earlier not in ("select", ",", ".", "")
         return True
 
@@ -342,7 +337,7 @@ class _Rewriter:
             return False
         if word in ("constraint", "primary", "unique", "check", "foreign", "like", "(", ")", ","):
             return False
-        return _word(self.output[-1]) in ("(", ",")
+        return word_of(self.output[-1]) in ("(", ",")
 
     def column_definition(self) -> None:
         self.output.append(self.tokens[self.position])
@@ -381,13 +376,13 @@ class _Rewriter:
             return self.typed_literal("interval")
         end = self.position + 2
         if self.peek() == "(":
-            end = self.closing(self.position + 1) + 1
+            end = closing_of(self.tokens, self.position + 1) + 1
         elif self.peek() in ("-", "$"):
             end += 1
-        unit = _word(self.tokens[end]) if end < len(self.tokens) else ""
+        unit = word_of(self.tokens[end]) if end < len(self.tokens) else ""
         if unit not in INTERVAL_UNITS:
             return False
-        if end + 1 < len(self.tokens) and _word(self.tokens[end + 1]) == "to" and unit in ("year", "day", "hour"):
+        if end + 1 < len(self.tokens) and word_of(self.tokens[end + 1]) == "to" and unit in ("year", "day", "hour"):
             raise NotSupportedError(
                 "INTERVAL ... TO ... is not supported",
                 span=(token.start, self.tokens[min(end + 2, len(self.tokens) - 1)].end + 1),
@@ -407,21 +402,11 @@ class _Rewriter:
             inner.parameters = self.parameters
             self.output += inner.run()[0]
 
-    def closing(self, opening: int) -> int:
-        """Index of the parenthesis that closes the one at `opening`."""
-        level = 0
-        for index in range(opening, len(self.tokens)):
-            text = _word(self.tokens[index])
-            level += (text == "(") - (text == ")")
-            if level == 0:
-                return index
-        raise ParseError("parenthesis is not closed", span=_span(self.tokens[opening]))
-
     def special_form(self, word: str) -> None:
         """EXTRACT, SUBSTRING, POSITION, TRIM and OVERLAY with words between their arguments, as plain calls."""
         opening = self.position + 1
-        end = self.closing(opening)
-        pieces = _split(self.tokens[opening + 1 : end], _SPECIAL_FORMS[word])
+        end = closing_of(self.tokens, opening)
+        pieces = split_at(self.tokens[opening + 1 : end], _SPECIAL_FORMS[word])
         token = self.tokens[self.position]
         name, arguments = _plain_call(word, token, pieces)
         self.output.append(_new(token, TokenType.VAR, FUNCTION + name))
@@ -443,12 +428,12 @@ _SPECIAL_FORMS = {
 }
 
 
-def _split(tokens: list[Token], separators: set[str]) -> list[tuple[str, list[Token]]]:
+def split_at(tokens: list[Token], separators: set[str]) -> list[tuple[str, list[Token]]]:
     """Pieces between separators outside of parentheses: (the separator before it, its tokens)."""
     pieces: list[tuple[str, list[Token]]] = [("", [])]
     level = 0
     for token in tokens:
-        word = _word(token)
+        word = word_of(token)
         level += (word in ("(", "[")) - (word in (")", "]"))
         if level == 0 and word in separators:
             pieces.append((word, []))
@@ -484,7 +469,7 @@ def _plain_call(word: str, token: Token, pieces: list[tuple[str, list[Token]]]) 
             return name, [parts[1]]
         if not parts[0] and marks[1:] == ["from"]:
             return name, [parts[2], parts[1]] if parts[1] else [parts[2]]
-    raise ParseError(f"arguments of {word.upper()} not understood", span=_span(token))
+    raise ParseError(f"arguments of {word.upper()} not understood", span=span_of_token(token))
 
 
 def _continues_type(words: list[str], following: str) -> bool:
@@ -502,239 +487,11 @@ def _continues_type(words: list[str], following: str) -> bool:
     return any(phrase.split()[: len(longer)] == longer for phrase in phrases)
 
 
-def statement(tokens: list[Token], sql: str) -> Any:
-    """The tree of one statement: sqlglot's, or a Command."""
-    first = _word(tokens[0])
-    command = _COMMANDS.get(first)
-    if command is not None:
-        return command(tokens, sql)
-    if first in _UNSUPPORTED_STARTS:
-        raise NotSupportedError(f"{first.upper()} statements are not supported", span=_span(tokens[0]))
-    if first not in _QUERY_STARTS:
-        raise ParseError(f"syntax error at or near: {tokens[0].text}", span=_span(tokens[0]))
-    return _tree(tokens, sql)
-
-
-def _tree(tokens: list[Token], sql: str) -> Any:
-    try:
-        trees = _DIALECT.parser().parse(tokens, sql)
-    except SqlglotParseError as error:
-        raise _parse_error(error, tokens, sql) from None
-    except SqlglotError as error:
-        raise ParseError(f"syntax error: {str(error).splitlines()[0]}") from None
-    if len(trees) != 1 or trees[0] is None:
-        raise ParseError("syntax error", span=_span(tokens[0]))
-    return trees[0]
-
-
-def _parse_error(error: SqlglotParseError, tokens: list[Token], sql: str) -> ParseError:
-    """sqlglot's complaint with our span: the token whose end it names."""
-    detail = error.errors[0] if error.errors else {}
-    line, column = detail.get("line"), detail.get("col")
-    at = next((token for token in tokens if (token.line, token.col) == (line, column)), tokens[-1])
-    description = str(detail.get("description") or "")
-    shown = sql[at.start : at.end + 1]
-    if at is tokens[-1] and not description.startswith("Invalid expression"):
-        return ParseError("syntax error at end of input", span=_span(at))
-    if description.startswith("Expecting"):
-        return ParseError(f"syntax error near: {shown}", span=_span(at), hint=description[0].lower() + description[1:])
-    return ParseError(f"syntax error at or near: {shown}", span=_span(at))
-
-
-# --- Statements that are no queries ----------------------------------------------------------------------------------
-
-
-def _expect_end(tokens: list[Token], index: int) -> None:
-    if index < len(tokens):
-        raise ParseError(f"syntax error at or near: {tokens[index].text}", span=_span(tokens[index]))
-
-
-def _name_at(tokens: list[Token], index: int, what: str) -> str:
-    """A possibly dotted name; quotes are gone, marks are removed."""
-    if index >= len(tokens):
-        raise ParseError(f"{what} expected at end of input", span=_span(tokens[-1]))
-    return plain(tokens[index].text)
-
-
-def _explain(tokens: list[Token], sql: str) -> Command:
-    mode, index = "plain", 1
-    word = _word(tokens[1]) if len(tokens) > 1 else ""
-    if word in ("analyze", "analyse", "memory"):
-        mode, index = ("analyze" if word != "memory" else "memory"), 2
-    if index >= len(tokens):
-        raise ParseError("statement expected after EXPLAIN", span=_span(tokens[-1]))
-    if _word(tokens[index]) == "(" and index + 1 < len(tokens) and _word(tokens[index + 1]) == FUNCTION + "format":
-        raise NotSupportedError("EXPLAIN (FORMAT ...) is not supported", span=_span(tokens[index + 1]))
-    return Command("explain", {"mode": mode, "statement": statement(tokens[index:], sql)})
-
-
-def _describe(tokens: list[Token], sql: str) -> Command:
-    if len(tokens) == 1:
-        return Command("show_tables")
-    if _word(tokens[1]) in _QUERY_STARTS:
-        return Command("describe", {"statement": statement(tokens[1:], sql)})
-    if len(tokens) == 2:
-        return Command("describe", {"table": _name_at(tokens, 1, "table")}, {"table": _span(tokens[1])})
-    raise ParseError(f"syntax error at or near: {tokens[2].text}", span=_span(tokens[2]))
-
-
-def _show(tokens: list[Token], sql: str) -> Command:
-    words = [_word(token) for token in tokens[1:]]
-    if words in (["tables"], ["all", "tables"]):
-        return Command("show_tables")
-    name = _name_at(tokens, 1, "name")
-    _expect_end(tokens, 2)
-    return Command("show", {"name": name}, {"name": _span(tokens[1])})
-
-
-def _set(tokens: list[Token], sql: str) -> Command:
-    index = 1
-    scope = _word(tokens[1]) if len(tokens) > 1 else ""
-    if scope in ("variable", "schema"):
-        raise NotSupportedError(f"SET {scope.upper()} is not supported", span=_span(tokens[1]))
-    if scope in ("session", "global", "local") and len(tokens) > 3 and _word(tokens[2]) not in ("=", "to"):
-        index = 2
-    name = _name_at(tokens, index, "name of a setting")
-    if index + 1 >= len(tokens) or _word(tokens[index + 1]) not in ("=", "to"):
-        raise ParseError("= expected after the name of a setting", span=_span(tokens[min(index + 1, len(tokens) - 1)]))
-    rest = tokens[index + 2 :]
-    if not rest:
-        raise ParseError("value expected after =", span=_span(tokens[-1]))
-    if len(rest) == 1 and _word(rest[0]) == "default":
-        return Command("reset", {"name": name.lower()}, {"name": _span(tokens[index])})
-    value = _setting_value(rest)
-    spans = {"name": _span(tokens[index]), "value": (rest[0].start, rest[-1].end + 1)}
-    return Command("set", {"name": name.lower(), "value": value}, spans)
-
-
-def _setting_value(tokens: list[Token]) -> str | int | float | bool:
-    """A string, a number, TRUE / FALSE, or a bare word such as `auto` or `gpu!`."""
-    first = tokens[0]
-    if first.token_type == TokenType.STRING and len(tokens) == 1:
-        return first.text
-    text = "".join(plain(token.text) for token in tokens)
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    if len(tokens) > 2:
-        raise ParseError("one value expected", span=(first.start, tokens[-1].end + 1))
-    return text
-
-
-def _reset(tokens: list[Token], sql: str) -> Command:
-    index = 2 if len(tokens) > 2 and _word(tokens[1]) in ("session", "global", "local") else 1
-    name = _name_at(tokens, index, "name of a setting")
-    _expect_end(tokens, index + 1)
-    return Command("reset", {"name": name.lower()}, {"name": _span(tokens[index])})
-
-
-def _transaction(tokens: list[Token], sql: str) -> Command:
-    words = [_word(token) for token in tokens]
-    name = {"begin": "begin", "start": "begin", "commit": "commit", "end": "commit"}.get(words[0], "rollback")
-    if words[0] == "start" and words[1:2] != ["transaction"]:
-        raise ParseError("TRANSACTION expected after START", span=_span(tokens[-1]))
-    _expect_end(tokens, 2 if words[1:2] in (["transaction"], ["work"]) else 1)
-    return Command(name)
-
-
-def _copy(tokens: list[Token], sql: str) -> Command:
-    """COPY table [(columns)] FROM paths [options]; COPY table | (query) TO path [options]."""
-    if len(tokens) < 4:
-        raise ParseError("COPY wants a table or a query, FROM or TO, and a file", span=_span(tokens[-1]))
-    parts: dict[str, Any] = {}
-    spans: dict[str, tuple[int, int]] = {}
-    index = 1
-    if _word(tokens[1]) == "(":
-        end = _closing(tokens, 1)
-        parts["statement"] = statement(tokens[2:end], sql)
-        index = end + 1
-    else:
-        parts["table"], spans["table"] = plain(tokens[1].text), _span(tokens[1])
-        index = 2
-        if index < len(tokens) and _word(tokens[index]) == "(":
-            end = _closing(tokens, index)
-            parts["columns"] = [
-                (plain(token.text), _span(token)) for token in tokens[index + 1 : end] if _word(token) != ","
-            ]
-            index = end + 1
-    direction = _word(tokens[index]) if index < len(tokens) else ""
-    if direction not in ("from", "to") or (direction == "from" and "table" not in parts):
-        at = tokens[min(index, len(tokens) - 1)]
-        raise ParseError("FROM or TO expected in COPY", span=_span(at))
-    parts["paths"], index = _paths(tokens, index + 1)
-    spans["paths"] = _span(tokens[index - 1])
-    parts["options"] = _copy_options(tokens, index)
-    return Command(f"copy_{direction}", parts, spans)
-
-
-def _paths(tokens: list[Token], index: int) -> tuple[list[str], int]:
-    """'f', or a list ['f', 'g']."""
-    if index < len(tokens) and tokens[index].token_type == TokenType.STRING:
-        return [tokens[index].text], index + 1
-    if index < len(tokens) and _word(tokens[index]) == "[":
-        end = next((i for i in range(index, len(tokens)) if _word(tokens[i]) == "]"), None)
-        if end is not None:
-            return [token.text for token in tokens[index:end] if token.token_type == TokenType.STRING], end + 1
-    raise ParseError("file name expected, in single quotes", span=_span(tokens[min(index, len(tokens) - 1)]))
-
-
-def _copy_options(tokens: list[Token], index: int) -> dict[str, Any]:
-    """[WITH] (name value, ...), or name value pairs without parentheses; a name alone is TRUE."""
-    if index < len(tokens) and _word(tokens[index]) == "with":
-        index += 1
-    rest = tokens[index:]
-    if rest and _word(rest[0]) == "(":
-        end = _closing(rest, 0)
-        _expect_end(rest, end + 1)
-        rest = rest[1:end]
-        groups = [piece for _, piece in _split(rest, {","})]
-    else:
-        groups = [rest[position : position + 2] for position in range(0, len(rest), 2)]
-    options: dict[str, Any] = {}
-    for group in groups:
-        if group:
-            name = plain(group[0].text).lower()
-            values = [token for token in group[1:] if _word(token) != "="]
-            options[name] = _option_value(values) if values else True
-    return options
-
-
-def _option_value(tokens: list[Token]) -> Any:
-    """One option's value; (a, b) and [a, b] are lists, 'k': v in braces a dictionary."""
-    opening = _word(tokens[0])
-    if opening in ("(", "[", "{"):
-        pieces = [piece for _, piece in _split(tokens[1:-1], {","}) if piece]
-        if opening == "{":
-            return {piece[0].text: _setting_value(piece[2:]) for piece in pieces if len(piece) > 2}
-        return [_setting_value(piece) for piece in pieces]
-    return _setting_value(tokens)
-
-
-def _closing(tokens: list[Token], opening: int) -> int:
+def closing_of(tokens: list[Token], opening: int) -> int:
+    """Index of the parenthesis that closes the one at `opening`."""
     level = 0
     for index in range(opening, len(tokens)):
-        level += (_word(tokens[index]) == "(") - (_word(tokens[index]) == ")")
+        level += (word_of(tokens[index]) == "(") - (word_of(tokens[index]) == ")")
         if level == 0:
             return index
-    raise ParseError("parenthesis is not closed", span=_span(tokens[opening]))
-
-
-_COMMANDS = {
-    "explain": _explain,
-    "describe": _describe,
-    "desc": _describe,
-    "show": _show,
-    "set": _set,
-    "reset": _reset,
-    "begin": _transaction,
-    "start": _transaction,
-    "commit": _transaction,
-    "end": _transaction,
-    "rollback": _transaction,
-    "abort": _transaction,
-    "copy": _copy,
-}
+    raise ParseError("parenthesis is not closed", span=span_of_token(tokens[opening]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.functions import lookup, names
 from gpudb.functions.registry import Function, Overload
-from gpudb.planner import tokens
+from gpudb.planner import commands, tokens
 from gpudb.planner.bind import aggregates
 from gpudb.planner.bind.casts import as_boolean, as_decimal, cast, common_type, implicit_cost
 from gpudb.planner.bind.context import Context, join_spans, not_found, own_span
@@ -206,7 +206,7 @@ def _macro_tree(sql: str) -> Any:
     """The sqlglot tree of a macro's expression; trees are never changed, so one does for all calls."""
     text = f"SELECT {sql}"
     rewritten, _ = tokens.rewrite(tokens.tokenize(text), text)
-    return tokens.statement(rewritten, text).expressions[0]
+    return commands.statement(rewritten, text).expressions[0]
 
 
 # --- Functions with a form of their own ------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ def push_filter_into_scan(node: Node) -> Node:
     """Filter(Scan) -> Scan(predicate), so rows are dropped while tiles are loaded.
 
     >>> from gpudb.types import BOOLEAN, INTEGER
-    >>> from gpudb.planner.expressions import IsNull
+    >>> from gpudb.planner.expressions import Column, IsNull
     >>> scan = Scan((("x", INTEGER),), "t", (0,))
     >>> missing = IsNull(BOOLEAN, Column(INTEGER, 0, "x"))
     >>> push_filter_into_scan(Filter(scan.columns, scan, missing)).predicate == missing

@@ -1,0 +1,255 @@
+"""Tokens to the tree of one statement: sqlglot's for queries, CREATE, INSERT and DROP, a `Command` for the others.
+
+sqlglot keeps EXPLAIN, SHOW and SET as text and knows COPY differently, so those are read here, token by token.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot.errors import ParseError as SqlglotParseError
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType
+
+from gpudb.errors import NotSupportedError, ParseError
+from gpudb.planner.parse import Command
+from gpudb.planner.tokens import DIALECT, FUNCTION, closing_of, plain, span_of_token, split_at, word_of
+
+_QUERY_STARTS = frozenset("select with values from table ( create insert drop".split())
+_UNSUPPORTED_STARTS = frozenset(
+    """alter analyze attach call checkpoint deallocate delete detach execute export force grant import install load merge
+    pivot pragma prepare revoke summarize truncate unpivot update use vacuum replace comment""".split()
+)
+
+
+def statement(tokens: list[Token], sql: str) -> Any:
+    """The tree of one statement: sqlglot's, or a Command."""
+    first = word_of(tokens[0])
+    command = _COMMANDS.get(first)
+    if command is not None:
+        return command(tokens, sql)
+    if first in _UNSUPPORTED_STARTS:
+        raise NotSupportedError(f"{first.upper()} statements are not supported", span=span_of_token(tokens[0]))
+    if first not in _QUERY_STARTS:
+        raise ParseError(f"syntax error at or near: {tokens[0].text}", span=span_of_token(tokens[0]))
+    return _tree(tokens, sql)
+
+
+def _tree(tokens: list[Token], sql: str) -> Any:
+    try:
+        trees = DIALECT.parser().parse(tokens, sql)
+    except SqlglotParseError as error:
+        raise _parse_error(error, tokens, sql) from None
+    except SqlglotError as error:
+        raise ParseError(f"syntax error: {str(error).splitlines()[0]}") from None
+    if len(trees) != 1 or trees[0] is None:
+        raise ParseError("syntax error", span=span_of_token(tokens[0]))
+    return trees[0]
+
+
+def _parse_error(error: SqlglotParseError, tokens: list[Token], sql: str) -> ParseError:
+    """sqlglot's complaint with our span: the token whose end it names."""
+    detail = error.errors[0] if error.errors else {}
+    line, column = detail.get("line"), detail.get("col")
+    at = next((token for token in tokens if (token.line, token.col) == (line, column)), tokens[-1])
+    description = str(detail.get("description") or "")
+    shown = sql[at.start : at.end + 1]
+    if at is tokens[-1] and not description.startswith("Invalid expression"):
+        return ParseError("syntax error at end of input", span=span_of_token(at))
+    if description.startswith("Expecting"):
+        return ParseError(
+            f"syntax error near: {shown}", span=span_of_token(at), hint=description[0].lower() + description[1:]
+        )
+    return ParseError(f"syntax error at or near: {shown}", span=span_of_token(at))
+
+
+# --- Statements that are no queries ----------------------------------------------------------------------------------
+
+
+def _expect_end(tokens: list[Token], index: int) -> None:
+    if index < len(tokens):
+        raise ParseError(f"syntax error at or near: {tokens[index].text}", span=span_of_token(tokens[index]))
+
+
+def _name_at(tokens: list[Token], index: int, what: str) -> str:
+    """A possibly dotted name; quotes are gone, marks are removed."""
+    if index >= len(tokens):
+        raise ParseError(f"{what} expected at end of input", span=span_of_token(tokens[-1]))
+    return plain(tokens[index].text)
+
+
+def _explain(tokens: list[Token], sql: str) -> Command:
+    mode, index = "plain", 1
+    word = word_of(tokens[1]) if len(tokens) > 1 else ""
+    if word in ("analyze", "analyse", "memory"):
+        mode, index = ("analyze" if word != "memory" else "memory"), 2
+    if index >= len(tokens):
+        raise ParseError("statement expected after EXPLAIN", span=span_of_token(tokens[-1]))
+    if word_of(tokens[index]) == "(" and index + 1 < len(tokens) and word_of(tokens[index + 1]) == FUNCTION + "format":
+        raise NotSupportedError("EXPLAIN (FORMAT ...) is not supported", span=span_of_token(tokens[index + 1]))
+    return Command("explain", {"mode": mode, "statement": statement(tokens[index:], sql)})
+
+
+def _describe(tokens: list[Token], sql: str) -> Command:
+    if len(tokens) == 1:
+        return Command("show_tables")
+    if word_of(tokens[1]) in _QUERY_STARTS:
+        return Command("describe", {"statement": statement(tokens[1:], sql)})
+    if len(tokens) == 2:
+        return Command("describe", {"table": _name_at(tokens, 1, "table")}, {"table": span_of_token(tokens[1])})
+    raise ParseError(f"syntax error at or near: {tokens[2].text}", span=span_of_token(tokens[2]))
+
+
+def _show(tokens: list[Token], sql: str) -> Command:
+    words = [word_of(token) for token in tokens[1:]]
+    if words in (["tables"], ["all", "tables"]):
+        return Command("show_tables")
+    name = _name_at(tokens, 1, "name")
+    _expect_end(tokens, 2)
+    return Command("show", {"name": name}, {"name": span_of_token(tokens[1])})
+
+
+def _set(tokens: list[Token], sql: str) -> Command:
+    index = 1
+    scope = word_of(tokens[1]) if len(tokens) > 1 else ""
+    if scope in ("variable", "schema"):
+        raise NotSupportedError(f"SET {scope.upper()} is not supported", span=span_of_token(tokens[1]))
+    if scope in ("session", "global", "local") and len(tokens) > 3 and word_of(tokens[2]) not in ("=", "to"):
+        index = 2
+    name = _name_at(tokens, index, "name of a setting")
+    if index + 1 >= len(tokens) or word_of(tokens[index + 1]) not in ("=", "to"):
+        raise ParseError(
+            "= expected after the name of a setting", span=span_of_token(tokens[min(index + 1, len(tokens) - 1)])
+        )
+    rest = tokens[index + 2 :]
+    if not rest:
+        raise ParseError("value expected after =", span=span_of_token(tokens[-1]))
+    if len(rest) == 1 and word_of(rest[0]) == "default":
+        return Command("reset", {"name": name.lower()}, {"name": span_of_token(tokens[index])})
+    value = _setting_value(rest)
+    spans = {"name": span_of_token(tokens[index]), "value": (rest[0].start, rest[-1].end + 1)}
+    return Command("set", {"name": name.lower(), "value": value}, spans)
+
+
+def _setting_value(tokens: list[Token]) -> str | int | float | bool:
+    """A string, a number, TRUE / FALSE, or a bare word such as `auto` or `gpu!`."""
+    first = tokens[0]
+    if first.token_type == TokenType.STRING and len(tokens) == 1:
+        return first.text
+    text = "".join(plain(token.text) for token in tokens)
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    if len(tokens) > 2:
+        raise ParseError("one value expected", span=(first.start, tokens[-1].end + 1))
+    return text
+
+
+def _reset(tokens: list[Token], sql: str) -> Command:
+    index = 2 if len(tokens) > 2 and word_of(tokens[1]) in ("session", "global", "local") else 1
+    name = _name_at(tokens, index, "name of a setting")
+    _expect_end(tokens, index + 1)
+    return Command("reset", {"name": name.lower()}, {"name": span_of_token(tokens[index])})
+
+
+def _transaction(tokens: list[Token], sql: str) -> Command:
+    words = [word_of(token) for token in tokens]
+    name = {"begin": "begin", "start": "begin", "commit": "commit", "end": "commit"}.get(words[0], "rollback")
+    if words[0] == "start" and words[1:2] != ["transaction"]:
+        raise ParseError("TRANSACTION expected after START", span=span_of_token(tokens[-1]))
+    _expect_end(tokens, 2 if words[1:2] in (["transaction"], ["work"]) else 1)
+    return Command(name)
+
+
+def _copy(tokens: list[Token], sql: str) -> Command:
+    """COPY table [(columns)] FROM paths [options]; COPY table | (query) TO path [options]."""
+    if len(tokens) < 4:
+        raise ParseError("COPY wants a table or a query, FROM or TO, and a file", span=span_of_token(tokens[-1]))
+    parts: dict[str, Any] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    index = 1
+    if word_of(tokens[1]) == "(":
+        end = closing_of(tokens, 1)
+        parts["statement"] = statement(tokens[2:end], sql)
+        index = end + 1
+    else:
+        parts["table"], spans["table"] = plain(tokens[1].text), span_of_token(tokens[1])
+        index = 2
+        if index < len(tokens) and word_of(tokens[index]) == "(":
+            end = closing_of(tokens, index)
+            parts["columns"] = [
+                (plain(token.text), span_of_token(token)) for token in tokens[index + 1 : end] if word_of(token) != ","
+            ]
+            index = end + 1
+    direction = word_of(tokens[index]) if index < len(tokens) else ""
+    if direction not in ("from", "to") or (direction == "from" and "table" not in parts):
+        at = tokens[min(index, len(tokens) - 1)]
+        raise ParseError("FROM or TO expected in COPY", span=span_of_token(at))
+    parts["paths"], index = _paths(tokens, index + 1)
+    spans["paths"] = span_of_token(tokens[index - 1])
+    parts["options"] = _copy_options(tokens, index)
+    return Command(f"copy_{direction}", parts, spans)
+
+
+def _paths(tokens: list[Token], index: int) -> tuple[list[str], int]:
+    """'f', or a list ['f', 'g']."""
+    if index < len(tokens) and tokens[index].token_type == TokenType.STRING:
+        return [tokens[index].text], index + 1
+    if index < len(tokens) and word_of(tokens[index]) == "[":
+        end = next((i for i in range(index, len(tokens)) if word_of(tokens[i]) == "]"), None)
+        if end is not None:
+            return [token.text for token in tokens[index:end] if token.token_type == TokenType.STRING], end + 1
+    raise ParseError("file name expected, in single quotes", span=span_of_token(tokens[min(index, len(tokens) - 1)]))
+
+
+def _copy_options(tokens: list[Token], index: int) -> dict[str, Any]:
+    """[WITH] (name value, ...), or name value pairs without parentheses; a name alone is TRUE."""
+    if index < len(tokens) and word_of(tokens[index]) == "with":
+        index += 1
+    rest = tokens[index:]
+    if rest and word_of(rest[0]) == "(":
+        end = closing_of(rest, 0)
+        _expect_end(rest, end + 1)
+        rest = rest[1:end]
+        groups = [piece for _, piece in split_at(rest, {","})]
+    else:
+        groups = [rest[position : position + 2] for position in range(0, len(rest), 2)]
+    options: dict[str, Any] = {}
+    for group in groups:
+        if group:
+            name = plain(group[0].text).lower()
+            values = [token for token in group[1:] if word_of(token) != "="]
+            options[name] = _option_value(values) if values else True
+    return options
+
+
+def _option_value(tokens: list[Token]) -> Any:
+    """One option's value; (a, b) and [a, b] are lists, 'k': v in braces a dictionary."""
+    opening = word_of(tokens[0])
+    if opening in ("(", "[", "{"):
+        pieces = [piece for _, piece in split_at(tokens[1:-1], {","}) if piece]
+        if opening == "{":
+            return {piece[0].text: _setting_value(piece[2:]) for piece in pieces if len(piece) > 2}
+        return [_setting_value(piece) for piece in pieces]
+    return _setting_value(tokens)
+
+
+_COMMANDS = {
+    "explain": _explain,
+    "describe": _describe,
+    "desc": _describe,
+    "show": _show,
+    "set": _set,
+    "reset": _reset,
+    "begin": _transaction,
+    "start": _transaction,
+    "commit": _transaction,
+    "end": _transaction,
+    "rollback": _transaction,
+    "abort": _transaction,
+    "copy": _copy,
+}
