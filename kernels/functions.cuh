@@ -1,4 +1,5 @@
 // Functions of one row's values, as the C++ expressions of gpudb/functions/*.py call them; their NumPy bodies stand there.
+// Those that no loop vectorises (128 bits, loops, many branches) are NOINLINE: inlined they took 25 s of NVRTC's time.
 // All are total: rows that do not count are computed too, so that nothing here divides by zero or loops without end.
 
 // ---- Numbers (gpudb/functions/math.py) ----
@@ -48,7 +49,7 @@ DEVICE int64 integer_unit(int32 digits) {
 }
 
 /// An integer to a multiple of 10**-digits, wrapping.  MODE 0: half away from zero, 1: half to even, 2: towards zero.
-template <int MODE> DEVICE int64 integer_to_digits(int64 x, int32 digits) {
+template <int MODE> NOINLINE int64 integer_to_digits(int64 x, int32 digits) {
     const int64 unit = integer_unit(digits);
     const int64 rest = x % unit, cut = x - rest;
     const int64 distance = rest < 0 ? -rest : rest;
@@ -59,13 +60,13 @@ template <int MODE> DEVICE int64 integer_to_digits(int64 x, int32 digits) {
     return digits < -18 ? 0 : value;
 }
 
-template <int MODE> DEVICE bool integer_to_digits_fits(int64 x, int32 digits) {
+template <int MODE> NOINLINE bool integer_to_digits_fits(int64 x, int32 digits) {
     const int64 value = integer_to_digits<MODE>(x, digits);
     const uint64 magnitude = x < 0 ? uint64(0) - uint64(x) : uint64(x);
     if (digits == -19 && MODE != 2 && magnitude + (MODE == 0) > 5000000000000000000ull) return false;
     return !(value != 0 && (x < 0) != (value < 0));
 }
-template <int MODE> DEVICE bool integer_to_digits_fits(int32 x, int32 digits) {
+template <int MODE> NOINLINE bool integer_to_digits_fits(int32 x, int32 digits) {
     const int64 value = integer_to_digits<MODE>(int64(x), digits);
     return value >= -2147483648ll && value <= 2147483647ll;
 }
@@ -84,7 +85,7 @@ DEVICE float64 floor_remainder(float64 x, float64 y) {
 }
 
 /// The next float from x towards y, as C's nextafter.
-DEVICE float64 next_after(float64 x, float64 y) {
+NOINLINE float64 next_after(float64 x, float64 y) {
     const uint64 bits = float64_bits(x);
     const bool away = (x < y) == (x > 0.0);
     const float64 smallest = portable_copysign(float64_from_bits(1), y);
@@ -92,7 +93,7 @@ DEVICE float64 next_after(float64 x, float64 y) {
     return (x != x) | (y != y) ? portable_nan() : x == y ? y : next;
 }
 /// In float64, which holds every float32 and its neighbours exactly.
-DEVICE float32 next_after(float32 x, float32 y) {
+NOINLINE float32 next_after(float32 x, float32 y) {
     const float64 magnitude = exact_abs(float64(x));
     const uint64 bits = float64_bits(magnitude);
     const int64 exponent = int64(bits >> 52) - 1023;
@@ -106,20 +107,20 @@ DEVICE float32 next_after(float32 x, float32 y) {
 }
 
 /// Greatest common divisor, not negative; lowest int64 where that is it.  At most 93 steps.
-DEVICE int64 greatest_common_divisor(int64 x, int64 y) {
+NOINLINE int64 greatest_common_divisor(int64 x, int64 y) {
     uint64 a = x < 0 ? uint64(0) - uint64(x) : uint64(x), b = y < 0 ? uint64(0) - uint64(y) : uint64(y);
     while (b != 0) { const uint64 rest = a % b; a = b; b = rest; }
     return int64(a);
 }
 
-DEVICE bool least_common_multiple_fits(int64 x, int64 y) {
+NOINLINE bool least_common_multiple_fits(int64 x, int64 y) {
     const int64 lowest = int64(uint64(1) << 63);
     if (x == 0 || y == 0) return true;
     if (x == lowest || y == lowest) return false;
     return !multiply_overflows(x / greatest_common_divisor(x, y), y);
 }
 
-DEVICE int64 least_common_multiple(int64 x, int64 y) {
+NOINLINE int64 least_common_multiple(int64 x, int64 y) {
     const int64 divisor = greatest_common_divisor(x, y);
     return divisor <= 0 ? 0 : absolute(wrapping_multiply(int64(x / divisor), y));
 }
@@ -181,12 +182,12 @@ DEVICE int32 timestamp_as_date(int64 x) {
     return is_infinite_timestamp(x) ? infinity : int32(floor_quotient<MICROSECONDS_A_DAY>(x));
 }
 
-DEVICE int32 year_week(int32 x) {
+NOINLINE int32 year_week(int32 x) {
     const int32 year = calendar_iso_year(x), week = calendar_iso_week(x);
     return year * 100 + (year > 0 ? week : -week);
 }
 
-DEVICE int32 iso_year_start(int32 x) {
+NOINLINE int32 iso_year_start(int32 x) {
     const int32 fourth = calendar_days(calendar_iso_year(x), 1, 4);
     return int32(uint32(fourth) - uint32(calendar_iso_day_of_week(fourth) - 1));
 }
@@ -200,7 +201,7 @@ DEVICE float64 julian_timestamp(int64 x) {
 DEVICE int32 timestamp_day(int64 x) { return int32(floor_quotient<MICROSECONDS_A_DAY>(x)); }
 
 /// Whole months between two timestamps; negative where stop is earlier.
-DEVICE int64 months_between(int64 start, int64 stop) {
+NOINLINE int64 months_between(int64 start, int64 stop) {
     const bool back = start > stop;
     const int64 first = back ? stop : start, last = back ? start : stop;
     const int32 first_days = timestamp_day(first), last_days = timestamp_day(last);
@@ -215,17 +216,17 @@ DEVICE int64 months_between(int64 start, int64 stop) {
 }
 
 /// x plus months (to the last day of a shorter month), then days, then microseconds, in full width.
-DEVICE int128 later(int64 x, int32 months, int32 days, int64 microseconds) {
+NOINLINE int128 later(int64 x, int32 months, int32 days, int64 microseconds) {
     const int32 day = timestamp_day(x);
     const int64 rest = x - day * MICROSECONDS_A_DAY;
     return (int128(months == 0 ? day : calendar_add_months(day, months)) + days) * MICROSECONDS_A_DAY + rest + microseconds;
 }
 
-DEVICE int64 add_interval(int64 x, int32 months, int32 days, int64 microseconds) {
+NOINLINE int64 add_interval(int64 x, int32 months, int32 days, int64 microseconds) {
     return is_infinite_timestamp(x) ? x : int64(later(x, months, days, microseconds));
 }
 
-DEVICE bool add_interval_fits(int64 x, int32 months, int32 days, int64 microseconds) {
+NOINLINE bool add_interval_fits(int64 x, int32 months, int32 days, int64 microseconds) {
     if (is_infinite_timestamp(x)) return true;
     if (months != 0 && !calendar_add_months_fits(timestamp_day(x), months)) return false;
     const int128 sum = later(x, months, days, microseconds);
@@ -233,7 +234,7 @@ DEVICE bool add_interval_fits(int64 x, int32 months, int32 days, int64 microseco
 }
 
 /// Start of the bucket that x lies in; buckets are `months` or `microseconds` wide and one starts at origin.
-DEVICE int128 wide_bucket_start(int64 x, int64 origin, int32 months, int128 microseconds) {
+NOINLINE int128 wide_bucket_start(int64 x, int64 origin, int32 months, int128 microseconds) {
     if (months > 0) {
         const int32 day = timestamp_day(x), first = timestamp_day(origin);
         const int64 place = int64(calendar_year(day)) * 12 + calendar_month(day) - 1;
@@ -247,12 +248,12 @@ DEVICE int128 wide_bucket_start(int64 x, int64 origin, int32 months, int128 micr
     return int128(x) - (rest < 0 ? rest + width : rest);
 }
 
-DEVICE int64 bucket_start(int64 x, int64 origin, int32 months, int32 days, int64 microseconds) {
+NOINLINE int64 bucket_start(int64 x, int64 origin, int32 months, int32 days, int64 microseconds) {
     if (is_infinite_timestamp(x)) return x;
     return int64(wide_bucket_start(x, origin, months, int128(days) * MICROSECONDS_A_DAY + microseconds));
 }
 
-DEVICE bool bucket_fits(int64 x, int64 origin, int32 months, int32 days, int64 microseconds) {
+NOINLINE bool bucket_fits(int64 x, int64 origin, int32 months, int32 days, int64 microseconds) {
     const int128 width = int128(days) * MICROSECONDS_A_DAY + microseconds;
     if (months != 0 ? (days != 0 || microseconds != 0 || months < 0) : width <= 0) return false;
     if (is_infinite_timestamp(x)) return true;
@@ -261,17 +262,17 @@ DEVICE bool bucket_fits(int64 x, int64 origin, int32 months, int32 days, int64 m
 }
 
 /// Whether year, month and day name a finite date.
-DEVICE bool is_date(int64 year, int64 month, int64 day) {
+NOINLINE bool is_date(int64 year, int64 month, int64 day) {
     if (year < -5877641 || year > 5881580 || month < 1 || month > 12 || day < 1) return false;
     return day <= calendar_month_length(int32(year), int32(month)) && calendar_fits(int32(year), int32(month), int32(day));
 }
 
-DEVICE int32 date_of(int64 year, int64 month, int64 day) {
+NOINLINE int32 date_of(int64 year, int64 month, int64 day) {
     return is_date(year, month, day) ? calendar_days(int32(year), int32(month), int32(day)) : 0;
 }
 
 /// Microseconds of a day from hours, minutes and seconds; -1 where they are none.
-DEVICE int64 time_of(int64 hour, int64 minute, float64 second) {
+NOINLINE int64 time_of(int64 hour, int64 minute, float64 second) {
     if (!(hour >= 0 && hour <= 24 && minute >= 0 && minute < 60 && second >= 0.0 && second < 61.0)) return -1;
     const float64 whole = exact_floor(second);
     const int64 time = (hour * 60 + minute) * 60000000 + int64(whole) * 1000000 + int64(portable_round((second - whole) * 1e6));
@@ -282,12 +283,12 @@ DEVICE int128 wide_timestamp_of(int64 year, int64 month, int64 day, int64 hour, 
     return int128(date_of(year, month, day)) * MICROSECONDS_A_DAY + time_of(hour, minute, second);
 }
 
-DEVICE bool is_timestamp(int64 year, int64 month, int64 day, int64 hour, int64 minute, float64 second) {
+NOINLINE bool is_timestamp(int64 year, int64 month, int64 day, int64 hour, int64 minute, float64 second) {
     if (!is_date(year, month, day) || time_of(hour, minute, second) < 0) return false;
     const int128 wide = wide_timestamp_of(year, month, day, hour, minute, second);
     return wide < int128(9223372036854775807ll) && wide > int128(-9223372036854775807ll);
 }
 
-DEVICE int64 timestamp_of(int64 year, int64 month, int64 day, int64 hour, int64 minute, float64 second) {
+NOINLINE int64 timestamp_of(int64 year, int64 month, int64 day, int64 hour, int64 minute, float64 second) {
     return is_timestamp(year, month, day, hour, minute, second) ? int64(wide_timestamp_of(year, month, day, hour, minute, second)) : 0;
 }
