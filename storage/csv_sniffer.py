@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -249,12 +249,11 @@ def _looks_like_header(
     if has_rows and all(text is None for text in first):
         return True
     all_text = True
+    options = replace(options, all_varchar=False)  # the header is told by types that the columns will not have
     for position, text in enumerate(first):
         known = fixed[position] if position < len(fixed) else None
         sample = rest[position] if has_rows else pa.array([text], pa.string())
-        form = ColumnForm(known) if known is not None and not options.all_varchar else guess_form(sample, options)
-        if options.all_varchar and has_rows and known is None:
-            form = guess_form(sample, CsvOptions())
+        form = ColumnForm(known) if known is not None else guess_form(sample, options)
         if form.sql_type.kind == "VARCHAR":
             continue
         all_text = False

@@ -35,7 +35,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -187,17 +187,15 @@ class GpudbEngine:
             return Outcome(error=error)
 
 
-@lru_cache(maxsize=None)
+@cache
 def oracle_outcomes(path: Path) -> list[Outcome]:
     """What DuckDB does with every record of a file, in order; records that are not its business give an empty outcome."""
     with tempfile.TemporaryDirectory() as folder:
         engine = DuckDBEngine(folder)
-        return [
-            engine.run(record) if record.kind in ("ok", "error", "duckdb") else Outcome() for record in parse(path)
-        ]
+        return [engine.run(record) if record.kind in ("ok", "error", "duckdb") else Outcome() for record in parse(path)]
 
 
-@lru_cache(maxsize=None)
+@cache
 def gpudb_outcomes(path: Path, device: str) -> list[Outcome]:
     """What gpudb does with every record of a file, in order."""
     with tempfile.TemporaryDirectory() as folder:
@@ -284,7 +282,7 @@ def _sort_key(row: tuple[Any, ...]) -> list[tuple[int, Any]]:
         if value is None:
             key.append((0, ""))
         elif isinstance(value, float):
-            key.append((1, f"{value:.9e}"))
+            key.append((1, f"{value + 0.0:.9e}"))  # -0.0 sorts as 0.0
         else:
             key.append((2, str(value)))
     return key
@@ -326,9 +324,7 @@ class Corpus:
     files: list[Path] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.files = sorted(
-            path for path in self.folder.rglob("*.test") if path.parent != self.folder / "tables"
-        )
+        self.files = sorted(path for path in self.folder.rglob("*.test") if path.parent != self.folder / "tables")
 
     def records(self) -> Iterator[tuple[Path, int, Record]]:
         """(file, position in it, record) of every record that checks something."""
