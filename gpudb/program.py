@@ -190,6 +190,15 @@ class ScaleSlot:
 
 
 @dataclass(frozen=True)
+class DaySlot:
+    """Of a stored timestamp column's chunk: the day of its base, or (part rest) the microseconds of the base into it."""
+
+    type: RegisterType
+    column: int
+    part: str
+
+
+@dataclass(frozen=True)
 class RangeSlot:
     """One end of a closed range test on stored values: the constants shifted and clamped into the chunk's stored range.
 
@@ -280,6 +289,7 @@ Slot = (
     | ConstantIntervalSlot
     | BaseSlot
     | ScaleSlot
+    | DaySlot
     | RangeSlot
     | CodeSlot
     | PairSizeSlot

@@ -49,6 +49,14 @@ DEVICE void op_GroupFind(Tile& tile, const Instruction& ins) {
     int64 full = 0;
     int64 last = -1;
     int last_row = -1;
+    if (LANES == 1) {  // the heads come from L2 or beyond: ask for all of a tile's before the first is needed
+        const uint64 mask = uint64(table.head_mask);
+        for (int i = 0; i < rows; ++i) {
+            uint64 hash = 0;
+            for (int64 w = 0; w < table.key_words; ++w) hash = hash_step(hash, uint64(keys[w * step + i]));
+            PREFETCH(table.heads + (hash & mask));
+        }
+    }
     EACH_ROW(i, rows) {
         if (!alive[i]) { out[i] = uint32(table.capacity); continue; }
         if (LANES == 1 && last_row >= 0) {  // runs of one key are common in ordered data
@@ -59,6 +67,7 @@ DEVICE void op_GroupFind(Tile& tile, const Instruction& ins) {
         const int64 entry = find_or_insert(table, keys + i, step);
         if (entry < 0) { full = 1; break; }
         out[i] = uint32(entry);
+        PREFETCH(table.words + entry * table.stride);
         last = entry;
         last_row = i;
     }

@@ -16,6 +16,7 @@ from gpudb.program import (
     ConstantIntervalSlot,
     ConstantSlot,
     ConstantValiditySlot,
+    DaySlot,
     MemberTable,
     PairSizeSlot,
     Pipeline,
@@ -105,6 +106,9 @@ class Prologue:
                 if kind.is_float:
                     return chunk.minimum if chunk.minimum is not None else 0.0
                 return chunk.base if chunk.minimum is not None else 0
+            case DaySlot(column=column, part=part):
+                day, rest = divmod(chunks[column].base, 86_400_000_000)
+                return day if part == "day" else rest
             case ScaleSlot(column=column):
                 return chunks[column].scale
             case RangeSlot():

@@ -42,6 +42,7 @@ from gpudb.program import (
     BaseSlot,
     ConstantIntervalSlot,
     ConstantSlot,
+    DaySlot,
     MemberTable,
     Operand,
     PlainSlot,
@@ -52,6 +53,7 @@ from gpudb.program import (
 from gpudb.types import BOOLEAN, RegisterType, SqlType
 
 R = RegisterType
+STORED_CODES = (R.U8, R.U16, R.U32)
 INT32 = (-(1 << 31), (1 << 31) - 1)
 INT64 = (-(1 << 63), (1 << 63) - 1)
 NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -637,6 +639,9 @@ class ExpressionEmitter(TextEmitter):
             return self.literal(Literal(target, None))
         if target.is_text or source.is_text:
             return self.cast_text(value, target, try_, expression)
+        if source.kind == "TIMESTAMP" and target.kind == "DATE" and value.stored is not None and value.type in STORED_CODES:
+            if value.operand.kind != SLOT and value.high - value.low < 1 << 52:
+                return self._stored_day(value, target)
         value = self.decoded(value)
         if target.kind == "BOOLEAN":
             kind = value.type
@@ -648,6 +653,19 @@ class ExpressionEmitter(TextEmitter):
         if source.is_float:
             return self._from_float(value, target, try_, expression)
         return self._exact_to_exact(value, target, try_, expression)
+
+    def _stored_day(self, value: Value, target: SqlType) -> Value:
+        """CAST(timestamp AS DATE) of a stored column, from the stored value itself."""
+        assert value.stored is not None
+        column = value.stored.column
+        slots = [
+            ScaleSlot(R.F64, column),
+            DaySlot(R.F64, column, "rest"),
+            DaySlot(R.I32, column, "day"),
+        ]
+        operand = self.builder.make("StoredDay", R.I32, value.operand, *(self.builder.slot(s) for s in slots))
+        day = 86_400_000_000
+        return Value(target, R.I32, operand, value.valid, value.low // day, value.high // day)
 
     def _bounded(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
         """Within the target's bounds, or the cast fails, or is NULL if it tries only."""

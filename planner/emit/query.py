@@ -195,6 +195,8 @@ class QueryEmitter:
         emitter = stream.emitter()
         mask = emitter.filter(conjuncts(predicate))
         stream.alive = stream.builder.both(stream.alive, mask)
+        assert stream.alive is not None
+        stream.builder.block("SkipIfNone", (), stream.alive)  # rows in time order: whole tiles drop out
         stream.filtered = True
         return emitter.zones
 
@@ -228,9 +230,7 @@ class QueryEmitter:
     def _rows(stream: Stream) -> Operand | None:
         if stream.alive is None:
             return None
-        builder = stream.builder
-        builder.block("SkipIfNone", (), stream.alive)
-        return builder.block_once("EmitRows", (R.U32,), R.U32, stream.alive)
+        return stream.builder.block_once("EmitRows", (R.U32,), R.U32, stream.alive)
 
     @staticmethod
     def _emit_column(builder: PipelineBuilder, columns: list[R], operand: Operand, rows: Operand | None) -> int:
