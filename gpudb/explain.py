@@ -24,7 +24,12 @@ from gpudb.program import (
 from gpudb.session import Result, Session, StatementCatalog
 from gpudb.types import BIGINT, DOUBLE, INTEGER, VARCHAR, SqlType
 
-COLUMNS: list[tuple[str, SqlType]] = [("step", INTEGER), ("line", INTEGER), ("operation", VARCHAR), ("comment", VARCHAR)]
+COLUMNS: list[tuple[str, SqlType]] = [
+    ("step", INTEGER),
+    ("line", INTEGER),
+    ("operation", VARCHAR),
+    ("comment", VARCHAR),
+]
 Line = tuple[int | None, int | None, str, str]
 
 
@@ -95,7 +100,9 @@ def _source(pipeline: Pipeline) -> str:
         case TableSource(table=table, zones=zones):
             return f"scan {table}" + (f", {len(zones)} zone test(s)" if zones else "")
         case StepSource(steps=steps, order=order):
-            return "rows of step " + ", ".join(map(str, steps)) + ("" if order is None else f" in order of step {order}")
+            return (
+                "rows of step " + ", ".join(map(str, steps)) + ("" if order is None else f" in order of step {order}")
+            )
         case GroupSource(step=step, order=order):
             return f"groups of step {step} in order of step {order}"
         case SingleRowSource():

@@ -75,7 +75,11 @@ def _function_opcodes() -> list[Opcode]:
                 pieces.append(("null", RegisterType.MASK, overload.null_when[0], overload.null_when[1]))
             for what, out, cpp, body in pieces:
                 name = function_opcode_name(overload, what)
-                label = name.partition(":")[0] if what == "null" else function.name + ("" if what == "value" else f".{what}")
+                label = (
+                    name.partition(":")[0]
+                    if what == "null"
+                    else function.name + ("" if what == "value" else f".{what}")
+                )
                 body = _over_registers(overload, body)
                 opcode = Opcode(name, f"{{out}} = {label}({names})", ((out, *inputs),), forms, cpp, body)
                 made.setdefault(name, opcode)

@@ -53,7 +53,9 @@ def typed_parameter(value: Any) -> tuple[SqlType, Any]:
             return _decimal(value)
         case datetime.datetime():
             if value.tzinfo is not None:
-                raise InterfaceError("a parameter with a time zone is not supported", hint="convert it to UTC and drop tzinfo")
+                raise InterfaceError(
+                    "a parameter with a time zone is not supported", hint="convert it to UTC and drop tzinfo"
+                )
             return TIMESTAMP, (value - EPOCH) // datetime.timedelta(microseconds=1)
         case datetime.date():
             return DATE, (value - EPOCH_DAY).days

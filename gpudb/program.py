@@ -4,8 +4,8 @@ A program is a list of steps.  A `Pipeline` has one source, a straight run of in
 (`OrderGroups`, `SortRows`, `LimitRows`) only rearrange what pipelines left.  A step's result is named by its number.
 
 An operand is a **register** (an offset into the tile's arena), a **column** of the source read in place, a **slot** or a
-plain number.  Slots are parameters: the **prologue** (`gpudb/vm/prologue.py`) fills them before a run, per row group, from literals,
-dictionaries and chunk metadata.  So a program is free of data and can be kept for every statement of its shape.
+plain number.  Slots are parameters: the **prologue** (`gpudb/vm/prologue.py`) fills them before a run, per row group, from
+literals, dictionaries and chunk metadata.  So a program is free of data and can be kept for every statement of its shape.
 """
 
 from __future__ import annotations

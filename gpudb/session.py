@@ -83,7 +83,7 @@ class Result:
     types: list[SqlType]
     rowcount: int = -1
     receipt: dict[str, Any] = field(default_factory=dict)
-    _batches: Iterator[pa.RecordBatch] = iter(())
+    _batches: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, once."""

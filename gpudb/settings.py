@@ -75,7 +75,9 @@ def _memory() -> int:
 
 
 SETTINGS: dict[str, Setting] = {
-    "device": Setting("where programs run: auto, cpu, gpu, gpu! (never elsewhere), reference", lambda: "auto", _read_device),
+    "device": Setting(
+        "where programs run: auto, cpu, gpu, gpu! (never elsewhere), reference", lambda: "auto", _read_device
+    ),
     "threads": Setting("threads of the device cpu", lambda: len(os.sched_getaffinity(0)), _read_threads),
     "memory_limit": Setting("bytes that a statement may hold", _memory, read_size),
     "statement_timeout": Setting("seconds a statement may run, 0 for no limit", lambda: 0.0, _read_seconds),

@@ -44,9 +44,9 @@ def run_statement(
             )
             return _counted(rows)
         case statements.Describe():
-            rows = [(name, str(kind), "YES", None, None, None) for name, kind in statement.columns]
+            lines = [(name, str(kind), "YES", None, None, None) for name, kind in statement.columns]
             names = ("column_name", "column_type", "null", "key", "default", "extra")
-            return _table([(n, VARCHAR) for n in names], list(zip(*rows, strict=True)) if rows else [()] * 6)
+            return _table([(n, VARCHAR) for n in names], list(zip(*lines, strict=True)) if lines else [()] * 6)
         case statements.ShowTables():
             return _table([("name", VARCHAR)], [tuple(session.tables())])
         case statements.Set():
@@ -139,7 +139,7 @@ def _file_stream(session: Session, plan: Any, catalog: StatementCatalog) -> Iter
     if len(set(ordinals)) < len(ordinals) or not ordinals:
         return None
     relation = catalog.relations[plan.table]
-    return relation.batches(ordinals, session.file_progress(relation))  # type: ignore[no-any-return]
+    return relation.batches(ordinals, session.file_progress(relation))
 
 
 def _drop(session: Session, statement: statements.DropTable, catalog: StatementCatalog) -> Result:
@@ -193,7 +193,7 @@ def _copy_from(session: Session, statement: statements.CopyFrom, catalog: Statem
     rejected = relation.rejected
     if rejected.count:
         result.receipt["rejected_rows"] = rejected.count
-        result.receipt["rejected_reasons"] = list(rejected.reasons)
+        result.receipt["rejected_reasons"] = [str(row) for row in rejected.first]
     return result
 
 
@@ -203,5 +203,3 @@ def _placed(batch: pa.RecordBatch, ordinals: tuple[int, ...], table: TableVersio
     for place, array in zip(ordinals, batch.columns, strict=True):
         arrays[place] = array
     return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in table.columns])
-
-

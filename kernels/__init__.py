@@ -57,15 +57,21 @@ def _case(number: int, variant: Variant) -> str:
         return f"case {number}: {call}(tile, ins{last}); break;"
     out, *inputs = variant.signature
     width = "1" if _is_heavy(variant) else "PACK"
-    types = ", ".join([_identifier(opcode.name), out.cpp, width] + [
-        f"{WRAPPERS[form]}<{t.cpp}>" for t, form in zip(inputs, variant.form, strict=True)
-    ])
+    types = ", ".join(
+        [_identifier(opcode.name), out.cpp, width]
+        + [f"{WRAPPERS[form]}<{t.cpp}>" for t, form in zip(inputs, variant.form, strict=True)]
+    )
     return f"case {number}: elementwise{len(inputs)}<{types}>(tile, ins); break;"
 
 
 def _is_heavy(variant: Variant) -> bool:
     """Long bodies go row by row: unrolled over a pack they took NVRTC minutes and the kernel its registers."""
-    return ":" in variant.opcode.name or R.I128 in variant.signature or "Divide" in variant.opcode.name or "Modulo" in variant.opcode.name
+    return (
+        ":" in variant.opcode.name
+        or R.I128 in variant.signature
+        or "Divide" in variant.opcode.name
+        or "Modulo" in variant.opcode.name
+    )
 
 
 def _switch() -> str:
@@ -94,7 +100,7 @@ def _elementwise_templates() -> str:
             f"{load_operands}"
             "    Out* RESTRICT out = result<Out>(tile, ins.p[0]);\n"
             "    const int rows = tile.rows;\n"
-                "    EACH_PACK(i, rows, WIDTH) {\n"
+            "    EACH_PACK(i, rows, WIDTH) {\n"
             f"{fetches}"
             "        Pack<Out, WIDTH> r;\n"
             # g++ vectorises no outer loop around an inner one that branches, even where that runs once: Select, Keep, Absolute

@@ -39,6 +39,11 @@ class CollectedResult:
         return self._table
 
 
+def returns_rows(result: Result | CollectedResult) -> bool:
+    """A query does; the session gives the number of changed rows as a row too, which PEP 249 puts into `rowcount`."""
+    return bool(result.schema.names) and result.rowcount < 0
+
+
 class Cursor:
     """Runs statements, one at a time, and reads their rows.
 
@@ -97,8 +102,8 @@ class Cursor:
                 raise errors.InterfaceError("parameters need a single statement; given: " + str(len(statements)))
             sets: list[Result | CollectedResult] = []
             for number, statement in enumerate(statements):
-                result: Result | CollectedResult = session.execute(statement)
-                if result.schema.names:
+                result = session.execute(statement)
+                if returns_rows(result):
                     # Its rows are computed before the next statement runs, so that an error in them stops there.
                     sets.append(CollectedResult(result) if number + 1 < len(statements) else result)
             self._later = sets[1:]
@@ -119,7 +124,7 @@ class Cursor:
             total = result.rowcount if result is not None else 0
             for parameters in sets if result is None else []:
                 result = session.execute(sql, parameters)
-                if result.schema.names:
+                if returns_rows(result):
                     raise errors.InterfaceError("executemany() is for statements that return nothing; use execute()")
                 total += max(0, result.rowcount)
         if result is not None:
@@ -266,7 +271,7 @@ class Cursor:
     def _stand_on(self, result: Result | CollectedResult) -> None:
         self._result = result
         self.rowcount = result.rowcount
-        if result.schema.names:
+        if returns_rows(result):
             self.rownumber = 0
             self.description = [
                 (name, kind, None, None, kind.precision or None, kind.scale if kind.precision else None, None)

@@ -14,7 +14,6 @@ import numpy as np
 from gpudb.devices.kernels import KernelDevice
 
 
-
 class CpuDevice(KernelDevice):
     """All cores of this machine.  Raises DeviceError where no library can be had."""
 

@@ -521,4 +521,3 @@ class KernelDevice:
             data,
         ]
         return pa.Array.from_buffers(pa.string(), rows, buffers, nulls)
-

@@ -31,9 +31,7 @@ SortLaunch = _struct("SortLaunch", "word keys_in keys_out rows_in rows_out count
 CompactLaunch = _struct("CompactLaunch", "source target tile_counts tile_offsets", "num_tiles tile_rows width")
 OffsetsLaunch = _struct("OffsetsLaunch", "tile_counts tile_offsets", "num_tiles")
 BitsLaunch = _struct("BitsLaunch", "source target ones", "rows")
-TextLaunch = _struct(
-    "TextLaunch", "codes validity dictionary_offsets dictionary_bytes sums offsets bytes", "rows"
-)
+TextLaunch = _struct("TextLaunch", "codes validity dictionary_offsets dictionary_bytes sums offsets bytes", "rows")
 ReadLaunch = _struct("ReadLaunch", "words sums", "rows")
 
 ROW_GROUP = np.dtype([("rows", "<i8"), ("first_row", "<i8"), ("first_tile", "<i8"), ("line", "<i8")])

@@ -101,9 +101,7 @@ class ReferenceDevice:
 
     def concatenated(self, parts: list[Emitted], run: Run) -> Emitted:
         """The rows of several results of one sink, one after the other."""
-        columns = [
-            np.concatenate([part.columns[k][: part.rows] for part in parts]) for k in range(len(parts[0].types))
-        ]
+        columns = [np.concatenate([part.columns[k][: part.rows] for part in parts]) for k in range(len(parts[0].types))]
         return Emitted(sum(part.rows for part in parts), columns, parts[0].types)
 
     # ------------------------------------------------------------------------------- export

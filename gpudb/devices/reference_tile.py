@@ -241,7 +241,9 @@ class Tile:
     inexact       a float did not fit its fixed-point lanes
     """
 
-    def __init__(self, pipeline: Pipeline, part: Part, table: GroupState | None, source_table: GroupState | None) -> None:
+    def __init__(
+        self, pipeline: Pipeline, part: Part, table: GroupState | None, source_table: GroupState | None
+    ) -> None:
         self.pipeline = pipeline
         self.part = part
         self.rows = part.rows

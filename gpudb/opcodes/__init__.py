@@ -7,4 +7,15 @@ numbers the variants.  Opcodes are not an API: names and numbers may change with
 from gpudb.opcodes import arithmetic, comparison, conversion, logic, sinks
 from gpudb.opcodes.table import OPCODES, Opcode, Signature, Variant, variants
 
-__all__ = ["OPCODES", "Opcode", "Signature", "Variant", "arithmetic", "comparison", "conversion", "logic", "sinks", "variants"]
+__all__ = [
+    "OPCODES",
+    "Opcode",
+    "Signature",
+    "Variant",
+    "arithmetic",
+    "comparison",
+    "conversion",
+    "logic",
+    "sinks",
+    "variants",
+]

@@ -42,9 +42,7 @@ def Divide(left: Array, right: Array) -> Array:
     return _wrapping(np.divide, left, right)
 
 
-@opcode(
-    "{out} = {left} // {right}", same(INTEGERS, 2), cpp="truncated_quotient(left, right)", forms=("vv", "vs", "sv")
-)
+@opcode("{out} = {left} // {right}", same(INTEGERS, 2), cpp="truncated_quotient(left, right)", forms=("vv", "vs", "sv"))
 def IntegerDivide(left: Array, right: Array) -> Array:
     """Quotient rounded towards zero; 0 where the divisor is 0, and the dividend wraps for lowest // -1."""
     return _truncated(left, right)[0]

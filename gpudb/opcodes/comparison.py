@@ -112,7 +112,11 @@ def OrderWord(x: Array) -> Array:
     return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
 
 
-@opcode("{out} = value of order word {x}", [(t, R.I64) for t in (R.MASK, R.U32, R.I32, R.I64, R.F32, R.F64)], cpp="from_order_word(x, TypeTag<Out>())")
+@opcode(
+    "{out} = value of order word {x}",
+    [(t, R.I64) for t in (R.MASK, R.U32, R.I32, R.I64, R.F32, R.F64)],
+    cpp="from_order_word(x, TypeTag<Out>())",
+)
 def FromOrderWord(x: Array) -> Array:
     """The inverse of OrderWord; the device `reference` casts by the variant's output type."""
     return x

@@ -31,7 +31,11 @@ def Convert(x: Array) -> Array:
     return x
 
 
-@opcode("{out} = round({x})", [(t, f) for t in (R.I32, R.I64, R.I128) for f in (R.F32, R.F64)], cpp="round_to_integer(x, TypeTag<Out>())")
+@opcode(
+    "{out} = round({x})",
+    [(t, f) for t in (R.I32, R.I64, R.I128) for f in (R.F32, R.F64)],
+    cpp="round_to_integer(x, TypeTag<Out>())",
+)
 def RoundToInteger(x: Array) -> Array:
     """Nearest integer, ties to even, as DuckDB casts; 0 where it does not fit (that is checked before)."""
     with np.errstate(all="ignore"):

@@ -46,7 +46,9 @@ def Select(condition: Array, then: Array, otherwise: Array) -> Array:
     return np.where(condition != 0, then, otherwise)
 
 
-@opcode("{out} = {value} where {keep}, else 0", [(t, t, R.MASK) for t in ALL], cpp="keep ? value : Out(0)", forms=("vv",))
+@opcode(
+    "{out} = {value} where {keep}, else 0", [(t, t, R.MASK) for t in ALL], cpp="keep ? value : Out(0)", forms=("vv",)
+)
 def Keep(value: Array, keep: Array) -> Array:
     """Zero where the mask is 0: canonical bytes under NULL, and terms of masked sums."""
     return np.where(keep != 0, value, np.asarray(value).dtype.type(0) if np.asarray(value).dtype != object else 0)

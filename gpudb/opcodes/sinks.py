@@ -129,7 +129,6 @@ def FixedToFloat(out: Operand, rows: Operand, word: Operand, scale: Operand) -> 
     """Round a sum held in three fixed-point lanes once, to nearest even."""
 
 
-
 @block_opcode("{out} = variance of group {rows}", [(R.F64, R.U32)])
 def WideVariance(out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
     """(sum of squares - sum**2 / n) / (n - less) from exact sums of x and x * x, rounded once before the division."""

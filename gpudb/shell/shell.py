@@ -190,7 +190,7 @@ class Shell:
     def _execute_and_write(self, sql: str, stop: threading.Event) -> tuple[int, Result]:
         """(rows written or changed, -1 for neither; the result)"""
         result = self.session.execute(sql)
-        if not result.schema.names:
+        if not result.schema.names or result.rowcount >= 0:  # the number of changed rows is for .timer
             return result.rowcount, result
         with self._stream() as stream:
             rows = writer(self.settings.mode)(StoppableRows(result, stop), self._style(), stream)

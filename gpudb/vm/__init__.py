@@ -116,9 +116,12 @@ class Machine:
         except PipelineFailure as failure:
             raise self._error(pipeline, failure) from None
         rows = max((part.first_row + part.rows for part in parts), default=0)
-        if isinstance(pipeline.sink, EmitSink):
-            return StepRows(emitted=result, sink=pipeline.sink, source_rows=rows)
-        return StepRows(group=result, source_rows=max(rows, self.steps[pipeline.sink.into].source_rows if into else 0))
+        sink = pipeline.sink
+        if isinstance(sink, EmitSink):
+            return StepRows(emitted=result, sink=sink, source_rows=rows)
+        if sink.into is not None:
+            rows = max(rows, self.steps[sink.into].source_rows)
+        return StepRows(group=result, source_rows=rows)
 
     def _limit_of(self, pipeline: Pipeline) -> int | None:
         if not isinstance(pipeline.sink, EmitSink) or pipeline.sink.limit is None:
@@ -207,7 +210,9 @@ class Machine:
             found = evaluated.error
             if found is not None and int(evaluated.failed.sum()) == 1:
                 return type(found)(found.message, span=span, hint=found.hint)
-            what = f"could not convert a text to {message.type}" if message.name == "cast" else f"{message.name}() failed"
+            what = (
+                f"could not convert a text to {message.type}" if message.name == "cast" else f"{message.name}() failed"
+            )
             example = "" if found is None else f", for example: {found.message}"
             return errors.ConversionError(what + example, span=span)
         error: type[errors.Error] = getattr(errors, kind)
@@ -248,7 +253,10 @@ class Machine:
             if sql.is_text:
                 distinct = list(dict.fromkeys("" if c is None else c for c in cells))
                 dictionary = Dictionary.of(distinct)
-                place = {text: int(code) for text, code in zip(distinct, dictionary.codes_of(pa.array(distinct)), strict=True)}
+                place = {
+                    text: int(code)
+                    for text, code in zip(distinct, dictionary.codes_of(pa.array(distinct)), strict=True)
+                }
                 numbers = [place["" if c is None else c] for c in cells]
             types.append(kind)
             columns.append(self.device.from_host(host_column(numbers, kind)))
@@ -309,9 +317,7 @@ def export(
         arrays = []
         for output, sql in zip(sink.values, types, strict=True):
             dictionary = machine.texts.dictionary(output.dictionary) if output.dictionary is not None else None
-            arrays.append(
-                machine.device.export(emitted, output.column, output.validity, sql, dictionary, start, rows)
-            )
+            arrays.append(machine.device.export(emitted, output.column, output.validity, sql, dictionary, start, rows))
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

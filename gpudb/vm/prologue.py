@@ -155,6 +155,7 @@ class Prologue:
         """Could a row of these chunks pass every zone test?  By minimum and maximum only."""
         for low_slot, _ in zones:
             slot = self._slots[low_slot]
+            assert isinstance(slot, RangeSlot), "a zone test is a range test"
             chunk = chunks[slot.column]
             if chunk.minimum is None:
                 return False

@@ -172,7 +172,11 @@ class GroupKeys:
                 words[word] = code
                 return
             words[word] = builder.make(
-                "MultiplyAdd", R.I64, zero if before is None else before, code, builder.slot(PlainSlot(R.I64, 1 << offset))
+                "MultiplyAdd",
+                R.I64,
+                zero if before is None else before,
+                code,
+                builder.slot(PlainSlot(R.I64, 1 << offset)),
             )
 
         for key, value, (word, offset, _), null in zip(self.keys, values, self.places, self.null_places, strict=True):
@@ -550,7 +554,9 @@ class Feed:
                 row = group_word(inner, group, word + 1)
                 present = inner.make("Ne", R.MASK, row, inner.slot(PlainSlot(R.I64, GREATEST_WORD)))
                 if flag is not None:
-                    known = inner.make("Ne", R.MASK, group_word(inner, group, flag + 2), inner.slot(PlainSlot(R.I64, 0)))
+                    known = inner.make(
+                        "Ne", R.MASK, group_word(inner, group, flag + 2), inner.slot(PlainSlot(R.I64, 0))
+                    )
                     present = inner.make("And", R.MASK, present, known)
             else:
                 count = group_word(inner, group, counted)

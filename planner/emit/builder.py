@@ -201,7 +201,7 @@ class PipelineBuilder:
                     else:
                         offsets[operand.number] = arena
                         arena += width
-            for operand in {o.number for o in ins.operands if o.kind == REGISTER}:
-                if last_use[operand] == line and operand not in self.pinned:
-                    free.setdefault(self.registers[operand].width, []).append(offsets[operand])
+            for number in {o.number for o in ins.operands if o.kind == REGISTER}:
+                if last_use[number] == line and number not in self.pinned:
+                    free.setdefault(self.registers[number].width, []).append(offsets[number])
         return [(kind, offsets.get(n, 0)) for n, kind in enumerate(self.registers)], max(arena, 16)

@@ -48,6 +48,7 @@ from gpudb.program import (
     PlainSlot,
     RangeSlot,
     ScaleSlot,
+    Slot,
     TableSlot,
 )
 from gpudb.types import BOOLEAN, RegisterType, SqlType
@@ -123,8 +124,8 @@ class ExpressionEmitter(TextEmitter):
             code = self.builder.slot(PlainSlot(R.U32, 0))
             return Value(sql, R.U32, code, None, 0, 0, self.literal_dictionary(literal))
         if sql.is_float:
-            low = high = float(literal.value) if literal.slot is None and math.isfinite(literal.value) else None
-            return Value(sql, sql.register, self._constant(literal, sql.register), None, low, high)
+            known = float(literal.value) if literal.slot is None and math.isfinite(literal.value) else None
+            return Value(sql, sql.register, self._constant(literal, sql.register), None, known, known)
         if sql.kind == "INTERVAL":
             raise NotSupportedError("an INTERVAL stands only in date arithmetic", span=literal.span)
         if sql.kind == "BOOLEAN":
@@ -298,9 +299,9 @@ class ExpressionEmitter(TextEmitter):
                         value.type,
                         column,
                         low[1] if low else None,
-                        bool(low) and low[0] == ">",
+                        low is not None and low[0] == ">",
                         high[1] if high else None,
-                        bool(high) and high[0] == "<",
+                        high is not None and high[0] == "<",
                         side,
                     )
                 )
@@ -319,8 +320,10 @@ class ExpressionEmitter(TextEmitter):
                 low = (">=" if operator in ("=", "<>") else operator, right)
                 if operator in ("=", "<>"):
                     return self._stored_range(a, (">=", right), ("<=", right), operator == "=")
-                return self._stored_range(a, low, None, True) if operator[0] == ">" else self._stored_range(
-                    a, None, low, True
+                return (
+                    self._stored_range(a, low, None, True)
+                    if operator[0] == ">"
+                    else self._stored_range(a, None, low, True)
                 )
             if a.sql.is_text:
                 return self._text_against_constant(operator, a, right)
@@ -438,10 +441,10 @@ class ExpressionEmitter(TextEmitter):
         if sql.is_float:
             known = [v for v in values if not v.is_null]
             lows, highs = [v.low for v in known], [v.high for v in known]
-            low = min(lows) if lows and None not in lows else None
-            high = max(highs) if highs and None not in highs else None
+            least = min(lows) if lows and None not in lows else None
+            greatest = max(highs) if highs and None not in highs else None
             kind = sql.register
-            return kind, [self.in_register(v, kind) for v in values], {"low": low, "high": high}
+            return kind, [self.in_register(v, kind) for v in values], {"low": least, "high": greatest}
         if sql.kind == "BOOLEAN":
             return R.MASK, [self.in_register(self.decoded(v), R.MASK) for v in values], {"low": 0, "high": 1}
         decoded = [self.decoded(v) for v in values]
@@ -474,12 +477,12 @@ class ExpressionEmitter(TextEmitter):
                 missed = self.builder.make("Not", R.MASK, taken)
                 remaining = self.builder.both(remaining, missed)
             self.alive = self.builder.both(outer, remaining)
-            value = self.value(expression.otherwise)
+            chosen = self.value(expression.otherwise)
         finally:
             self.alive = outer
-        for taken, result in reversed(branches):
-            value = self.choose(taken, result, value, expression.type)
-        return value
+        for taken, found in reversed(branches):
+            chosen = self.choose(taken, found, chosen, expression.type)
+        return chosen
 
     def _coalesce(self, sql: SqlType, arguments: tuple[Expression, ...]) -> Value:
         outer = self.alive
@@ -518,9 +521,7 @@ class ExpressionEmitter(TextEmitter):
 
     # ------------------------------------------------------------------------------------------- calls
 
-    def _call(
-        self, expression: Call, name: str, arguments: tuple[Expression, ...], overload: Overload | None
-    ) -> Value:
+    def _call(self, expression: Call, name: str, arguments: tuple[Expression, ...], overload: Overload | None) -> Value:
         if name in ("greatest", "least"):
             return self._extreme(expression, name == "greatest")
         if name in ARITHMETIC:
@@ -608,6 +609,8 @@ class ExpressionEmitter(TextEmitter):
         register = overload.result.register
         operand = self.builder.make(function_opcode_name(overload, "value"), register, *operands)
         sql = expression.type
+        low: Any
+        high: Any
         low, high = sql.bounds if sql.is_exact else (None, None)
         if sql.is_exact and register is R.I32:
             low, high = max(low, INT32[0]), min(high, INT32[1])
@@ -639,9 +642,8 @@ class ExpressionEmitter(TextEmitter):
             return self.literal(Literal(target, None))
         if target.is_text or source.is_text:
             return self.cast_text(value, target, try_, expression)
-        if source.kind == "TIMESTAMP" and target.kind == "DATE" and value.stored is not None and value.type in STORED_CODES:
-            if value.operand.kind != SLOT and value.high - value.low < 1 << 52:
-                return self._stored_day(value, target)
+        if (source.kind, target.kind) == ("TIMESTAMP", "DATE") and self._is_narrow(value):
+            return self._stored_day(value, target)
         value = self.decoded(value)
         if target.kind == "BOOLEAN":
             kind = value.type
@@ -654,11 +656,17 @@ class ExpressionEmitter(TextEmitter):
             return self._from_float(value, target, try_, expression)
         return self._exact_to_exact(value, target, try_, expression)
 
+    @staticmethod
+    def _is_narrow(value: Value) -> bool:
+        """Is it a stored column of codes whose whole range doubles hold exactly?"""
+        narrow = value.stored is not None and value.type in STORED_CODES and value.operand.kind != SLOT
+        return narrow and value.high - value.low < 1 << 52
+
     def _stored_day(self, value: Value, target: SqlType) -> Value:
         """CAST(timestamp AS DATE) of a stored column, from the stored value itself."""
         assert value.stored is not None
         column = value.stored.column
-        slots = [
+        slots: list[Slot] = [
             ScaleSlot(R.F64, column),
             DaySlot(R.F64, column, "rest"),
             DaySlot(R.I32, column, "day"),
@@ -687,7 +695,11 @@ class ExpressionEmitter(TextEmitter):
     def _exact_to_exact(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
         source = value.sql
         shift = _scale_of(target) - _scale_of(source)
-        if source.is_temporal and target.is_temporal and not source.bounds[0] < value.low <= value.high < source.bounds[1]:
+        if (
+            source.is_temporal
+            and target.is_temporal
+            and not source.bounds[0] < value.low <= value.high < source.bounds[1]
+        ):
             return self._with_infinities(value, target, try_, expression)
         if source.kind == "DATE" and target.kind == "TIMESTAMP":
             return self._multiplied(value, 86_400_000_000, target, try_, expression)
@@ -788,13 +800,25 @@ class ExpressionEmitter(TextEmitter):
             if low is None or high is None or max(abs(low), abs(high)) > biggest:
                 low = high = None
                 wide = self.builder.vector(value.operand)
-                finite = self.builder.make("Le", R.MASK, self.builder.make("Absolute", R.F64, wide), self.builder.slot(PlainSlot(R.F64, biggest)))
-                infinite = self.builder.make("Gt", R.MASK, self.builder.make("Absolute", R.F64, wide), self.builder.slot(PlainSlot(R.F64, 1.7976931348623157e308)))
+                finite = self.builder.make(
+                    "Le",
+                    R.MASK,
+                    self.builder.make("Absolute", R.F64, wide),
+                    self.builder.slot(PlainSlot(R.F64, biggest)),
+                )
+                infinite = self.builder.make(
+                    "Gt",
+                    R.MASK,
+                    self.builder.make("Absolute", R.F64, wide),
+                    self.builder.slot(PlainSlot(R.F64, 1.7976931348623157e308)),
+                )
                 inside = self.builder.make("Or", R.MASK, finite, infinite)
                 if try_:
                     return Value(target, kind, operand, self.builder.both(value.valid, inside), low, high)
                 bad = self.builder.make("Not", R.MASK, inside)
-                self.fail_where(bad, value.valid, "OutOfRangeError", f"value out of range in a cast to {target}", expression)
+                self.fail_where(
+                    bad, value.valid, "OutOfRangeError", f"value out of range in a cast to {target}", expression
+                )
         if kind is R.F32 and low is not None and high is not None:
             margin = 1.0000001
             low = low * margin if low < 0 else low / margin
@@ -824,9 +848,7 @@ class ExpressionEmitter(TextEmitter):
         return Value(target, kind, self.builder.make("RoundToInteger", kind, rounded), valid, low, high)
 
 
-ARITHMETIC = frozenset(
-    "add subtract multiply divide integer_divide modulo negate bit_and bit_or bit_xor".split()
-)
+ARITHMETIC = frozenset("add subtract multiply divide integer_divide modulo negate bit_and bit_or bit_xor".split())
 WORDS = {
     "add": "addition",
     "subtract": "subtraction",
@@ -955,5 +977,3 @@ def _float_limits(low: int, high: int) -> tuple[float, float]:
     if int(highest) > high:
         highest = math.nextafter(highest, -math.inf)
     return lowest, highest
-
-

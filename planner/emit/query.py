@@ -203,7 +203,7 @@ class QueryEmitter:
     def _project(self, stream: Stream, expressions: tuple[Expression, ...]) -> Stream:
         emitter = stream.emitter()
         makers = [lambda e=e: emitter.value(e) for e in expressions]
-        return replace(stream, values=LazyValues(makers))  # type: ignore[arg-type]
+        return replace(stream, values=LazyValues(makers))
 
     # ------------------------------------------------------------------------------------------- emitting rows
 
@@ -325,9 +325,7 @@ class QueryEmitter:
     def _values(self, node: Values) -> Left:
         literal = all(isinstance(e, Literal) for row in node.rows for e in row)
         if not literal or not node.columns:
-            branches = tuple(
-                Project(node.columns, Values((), ((),)), row) for row in node.rows
-            )
+            branches = tuple(Project(node.columns, Values((), ((),)), row) for row in node.rows)
             return self._union(UnionAll(node.columns, branches))
         step = self.add(MakeValues(node.rows, tuple(sql for _, sql in node.columns)))
         columns = []
@@ -353,7 +351,16 @@ class QueryEmitter:
         feed = Feed(accumulators, emitter, group, stream.alive)
         finishes: list[Finish | None] = []
         for call in node.aggregates:
-            if call.distinct and call.name not in ("min", "max", "bool_and", "bool_or", "any_value", "first", "arg_min", "arg_max"):
+            if call.distinct and call.name not in (
+                "min",
+                "max",
+                "bool_and",
+                "bool_or",
+                "any_value",
+                "first",
+                "arg_min",
+                "arg_max",
+            ):
                 finishes.append(None)
                 continue
             mask = emitter.true(call.filter) if call.filter is not None else None
@@ -413,7 +420,9 @@ class QueryEmitter:
         feed.finish(first_rows=True)
         inner_table = self.add(
             stream.builder.finish(
-                GroupSink("dense" if inner.dense else "hash", inner.capacity, inner.key_words, (("min", GREATEST_WORD),))
+                GroupSink(
+                    "dense" if inner.dense else "hash", inner.capacity, inner.key_words, (("min", GREATEST_WORD),)
+                )
             )
         )
         order = self.add(OrderGroups(inner_table))
@@ -421,7 +430,9 @@ class QueryEmitter:
         rows = builder.column(0, "rows", R.U32)
         second = ExpressionEmitter(builder, [], None)
         outer_values = [inner.value(second, rows, k) for k in range(len(values))]
-        distinct_values = [replace(inner.value(second, rows, len(values) + k), valid=None) for k in range(len(arguments))]
+        distinct_values = [
+            replace(inner.value(second, rows, len(values) + k), valid=None) for k in range(len(arguments))
+        ]
         group = None if not node.keys else keys.locate(second, outer_values, None)
         outer_feed = Feed(accumulators, second, group, None)
         supply = iter(distinct_values)
@@ -532,7 +543,7 @@ def emit_program(plan: Node, catalog: Catalog, *, exact: bool = False) -> Progra
     emitter = QueryEmitter(catalog, exact)
     stream = emitter.stream(plan)
     expressions = stream.emitter()
-    for (name, sql) in plan.columns:
+    for name, sql in plan.columns:
         if sql.kind == "INTERVAL":
             raise NotSupportedError(f"INTERVAL results are not supported: column {name}")
     values = [export_form(expressions, stream.values[k]) for k in range(len(plan.columns))]
@@ -546,5 +557,3 @@ def emit_program(plan: Node, catalog: Catalog, *, exact: bool = False) -> Progra
         exact=(lambda: emit_program(plan, catalog, exact=True)) if emitter.fixed_used else None,
     )
     return program.verify()
-
-

@@ -224,15 +224,18 @@ class TextEmitter:
             hint="it runs once per distinct value, and works where a column spans at most 65,536 values",
         )
 
-    def _index(self, indexes: list[tuple[Operand, Value]], domains: list[Any], name: str, expression: Expression) -> Operand:
+    def _index(
+        self, indexes: list[tuple[Operand, Value]], domains: list[Any], name: str, expression: Expression
+    ) -> Operand:
         if len(indexes) == 1:
             return indexes[0][0]
         if len(indexes) > 2:
-            raise NotSupportedError(f"{name}() of more than two varying arguments is not supported", span=expression.span)
+            raise NotSupportedError(
+                f"{name}() of more than two varying arguments is not supported", span=expression.span
+            )
         left = self.converted(indexes[0][0], R.U32)
         size = self.builder.slot(PairSizeSlot(R.U32, domains[1]))
         zero = self.builder.vector(self.builder.slot(PlainSlot(R.U32, 0)))
         scaled = self.builder.make("MultiplyAdd", R.U32, zero, left, size)
         one = self.builder.slot(PlainSlot(R.U32, 1))
         return self.builder.make("MultiplyAdd", R.U32, scaled, self.converted(indexes[1][0], R.U32), one)
-
