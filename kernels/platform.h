@@ -35,6 +35,7 @@ extern __shared__ __align__(16) unsigned char gpudb_shared[];
 #define PACK 8
 #define VECTORISE
 #define UNROLL _Pragma("unroll")
+#define PREFETCH(address)
 #define PRIVATE_TABLES 0
 #define RADIX_BITS 4
 #define GRAB 1
@@ -62,6 +63,7 @@ DEVICE float64 exact_fmod(float64 x, float64 y) { return fmod(x, y); }
 #define NOINLINE static __attribute__((noinline))
 #define VECTORISE _Pragma("GCC ivdep")
 #define UNROLL
+#define PREFETCH(address) __builtin_prefetch(address)
 #define SCRATCH_WORDS ((LANES + 9) & ~7)
 #define BLOCK_ARENA(launch, block) ((launch).arena + (block) * (launch).arena_bytes)
 #define ENTRY(name, Arguments) \
@@ -70,7 +72,7 @@ DEVICE float64 exact_fmod(float64 x, float64 y) { return fmod(x, y); }
     }
 void run_blocks(void (*run)(const void*, int64, int64), const void* arguments, int64 blocks);
 
-#ifdef GPUDB_LANES  // tests only: LANES threads of a block as fibers, kernels/lanes.h
+#ifdef GPUDB_LANES  // tests only: LANES threads of a block as fibers, kernels/lanes.cpp
 
 #define LANE gpudb_lane()
 #define LANES GPUDB_LANES
@@ -78,9 +80,11 @@ void run_blocks(void (*run)(const void*, int64, int64), const void* arguments, i
 #define PRIVATE_TABLES 0
 #define RADIX_BITS 4
 #define GRAB 1
+#define DRIFT() gpudb_drift()  // another lane may run first
 extern "C" int gpudb_lane();
-extern "C" void gpudb_sync();
-DEVICE void sync_lanes() { gpudb_sync(); }
+extern "C" void gpudb_sync(const char* file, int line);
+extern "C" void gpudb_drift();
+DEVICE void sync_lanes(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { gpudb_sync(file, line); }
 
 #else
 
@@ -90,21 +94,25 @@ DEVICE void sync_lanes() { gpudb_sync(); }
 #define PRIVATE_TABLES 1
 #define RADIX_BITS 8
 #define GRAB 8
+#define DRIFT()
 DEVICE void sync_lanes() {}
 
 #endif
 
-DEVICE void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-DEVICE int64 atomic_add(int64* where, int64 value) { return __atomic_fetch_add(where, value, __ATOMIC_RELAXED); }
+DEVICE void fence() { DRIFT(); __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+DEVICE int64 atomic_add(int64* where, int64 value) { DRIFT(); return __atomic_fetch_add(where, value, __ATOMIC_RELAXED); }
 DEVICE void atomic_min(int64* where, int64 value) {
+    DRIFT();
     int64 seen = __atomic_load_n(where, __ATOMIC_RELAXED);
     while (value < seen && !__atomic_compare_exchange_n(where, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 DEVICE void atomic_max(int64* where, int64 value) {
+    DRIFT();
     int64 seen = __atomic_load_n(where, __ATOMIC_RELAXED);
     while (value > seen && !__atomic_compare_exchange_n(where, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 DEVICE uint64 compare_and_swap(uint64* where, uint64 expected, uint64 desired) {
+    DRIFT();
     __atomic_compare_exchange_n(where, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return expected;
 }
