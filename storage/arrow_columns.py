@@ -57,6 +57,10 @@ class ColumnMapping:
     supported: bool
     path: str
 
+    @property
+    def is_dictionary(self) -> bool:
+        return bool(pa.types.is_dictionary(self.arrow_type))
+
     def check_readable(self) -> None:
         """Raises NotSupportedError for a column of a type that has no SQL type here."""
         if self.supported:
@@ -116,15 +120,24 @@ def convert_batch(
     """A file's batch in the SQL types' Arrow form, in pieces of at most `most_rows` rows."""
     for start in range(0, batch.num_rows, most_rows):
         piece = batch.slice(start, most_rows)
-        arrays = [convert_column(piece.column(i), mapping, path) for i, mapping in enumerate(mappings)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        try:
+            arrays = [convert_column(piece.column(i), mapping, path) for i, mapping in enumerate(mappings)]
+        except pa.ArrowException:  # say, a dictionary code past its dictionary
+            raise InputError(f"the file's data are damaged: {path}") from None
+        yield pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
 
 def convert_column(column: pa.Array, mapping: ColumnMapping, path: str) -> pa.Array:
-    """One column as `mapping.sql_type.arrow`.  Raises InputError where a value does not fit."""
+    """One column as `mapping.sql_type.arrow`, or text as dictionary<int32, string> where the file has it so.
+
+    Raises InputError where a value does not fit.
+    """
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_dictionary(column.type):
+        if mapping.sql_type.is_text:
+            entries = convert_column(column.dictionary, mapping, path)
+            return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), entries)
         column = column.dictionary.take(column.indices)
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)

@@ -78,6 +78,8 @@ class FileRelation(ABC):
     ) -> Iterator[pa.RecordBatch]:
         """The rows, in file order, in the SQL types' Arrow form, with memory bounded whatever the files' size.
 
+        VARCHAR comes as string, or as dictionary<int32, string> where the file holds it so.
+
         columns   positions to read, in the order wanted, at least one; None: all
         progress  called with the bytes of input consumed so far, of `total_bytes`
         Raises InputError at the first row that cannot be read.

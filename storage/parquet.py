@@ -14,14 +14,17 @@ from gpudb.storage.csv_dialect import option_number
 from gpudb.storage.file_relation import FileRelation, RejectedRows
 from gpudb.types import SqlType
 
-BATCH_ROWS = 65_536
+MOST_BATCH_ROWS = 1 << 19  # large batches halve the cost of taking text over into a table
+MOST_BATCH_BYTES = 32 << 20
 _COMPRESSIONS = ("snappy", "zstd", "gzip", "lz4", "brotli", "none", "uncompressed")
 
 
-def _open(path: str) -> pq.ParquetFile:
+def _open(path: str, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
     try:
         # without pre-buffering a row group's chunks are read as they are decoded: memory stays bounded
-        return pq.ParquetFile(path, memory_map=False, pre_buffer=False, buffer_size=1 << 20)
+        return pq.ParquetFile(
+            path, read_dictionary=list(dictionaries), memory_map=False, pre_buffer=False, buffer_size=1 << 20
+        )
     except (pa.ArrowException, OSError, ValueError):
         raise InputError(f"the file is not a complete Parquet file: {path}") from None
 
@@ -58,10 +61,12 @@ class ParquetRelation(FileRelation):
             for mapped in wanted:
                 mapped.check_readable()
             with _open(path) as file:
-                total, done = max(1, file.metadata.num_rows), 0
+                metadata = file.metadata
+            with _open(path, _dictionary_columns(metadata, wanted)) as file:
+                total, done = max(1, metadata.num_rows), 0
                 for batch in self._file_batches(file, wanted, path):
                     done += batch.num_rows
-                    yield from convert_batch(batch, wanted, schema, path, BATCH_ROWS)
+                    yield from convert_batch(batch, wanted, schema, path, MOST_BATCH_ROWS)
                     if progress is not None:
                         progress(before + size * done // total)
             before += size
@@ -72,11 +77,32 @@ class ParquetRelation(FileRelation):
         """Batches with the wanted columns in the wanted order."""
         names = [mapping.file_name for mapping in wanted]
         try:
-            for batch in file.iter_batches(BATCH_ROWS, columns=list(dict.fromkeys(names)), use_threads=True):
+            rows = _batch_rows(file.metadata, len(names))
+            for batch in file.iter_batches(rows, columns=list(dict.fromkeys(names)), use_threads=True):
                 positions = {name: i for i, name in enumerate(batch.schema.names)}
                 yield batch.select([positions[name] for name in names])
         except (pa.ArrowException, OSError, ValueError):
             raise InputError(f"the Parquet data are damaged or cut off: {path}") from None
+
+
+def _batch_rows(metadata: pq.FileMetaData, columns: int) -> int:
+    """Rows of a batch that stays within MOST_BATCH_BYTES, judged by the file's own sizes."""
+    encoded = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    row_bytes = max(8 * columns, encoded // max(1, metadata.num_rows))
+    return max(1024, min(MOST_BATCH_ROWS, MOST_BATCH_BYTES // row_bytes))
+
+
+def _dictionary_columns(metadata: pq.FileMetaData, wanted: Sequence[ColumnMapping]) -> list[str]:
+    """Text columns whose pages hold dictionary codes: read as such, each distinct text is decoded once."""
+    if metadata.num_row_groups == 0:
+        return []
+    row_group = metadata.row_group(0)
+    coded = {
+        row_group.column(i).path_in_schema
+        for i in range(row_group.num_columns)
+        if "RLE_DICTIONARY" in row_group.column(i).encodings or "PLAIN_DICTIONARY" in row_group.column(i).encodings
+    }
+    return [m.file_name for m in wanted if m.sql_type.is_text and m.file_name in coded and not m.is_dictionary]
 
 
 class ParquetWriter:
