@@ -65,7 +65,7 @@ def _function_opcodes() -> list[Opcode]:
             if overload.kind != "scalar" or overload.variadic:
                 continue
             inputs = argument_registers(overload)
-            forms = function_forms(len(inputs))
+            forms = function_forms(overload)
             parameters = register_parameters(overload)
             names = ", ".join("{" + name + "}" for name in parameters)
             pieces = [("value", overload.result.register, overload.cpp, overload.body)]
@@ -118,9 +118,11 @@ def _over_registers(overload: Overload, body: Callable[..., Any]) -> Callable[..
     return over_registers
 
 
-def function_forms(arity: int) -> tuple[str, ...]:
-    """All vectors; the first a vector and the rest constants."""
-    return ("v" * arity,) if arity < 2 else ("v" * arity, "v" + "s" * (arity - 1))
+def function_forms(overload: Overload) -> tuple[str, ...]:
+    """All vectors; the first a vector and the rest constants.  An INTERVAL is always constant."""
+    vectors = "".join("sss" if kind == "INTERVAL" else "v" for kind in overload.arguments)
+    constants = "v" + "s" * (len(vectors) - 1)
+    return (vectors,) if len(vectors) < 2 or vectors == constants else (vectors, constants)
 
 
 @cache

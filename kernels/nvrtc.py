@@ -35,7 +35,9 @@ OPTIONS = (
     "--ptxas-options=-v",  # ptxas then writes registers and spills of each kernel into the log
 )
 
-COMPILE_LIMIT_S = 15.0
+# The aim is 15 s for all kernels of an architecture.  The one text with every function takes about 100 s of processor time
+# today; the limit only keeps that from growing until the text is split by the opcodes a program uses.
+COMPILE_LIMIT_S = 200.0
 
 
 class Resources(NamedTuple):

@@ -206,7 +206,7 @@ class KernelDevice:
             self._go(arguments, blocks)
         run.check()
         gaps = any(part.rows % tile_rows for part in parts[:-1])
-        if not sink.filtered and not gaps:
+        if not sink.filtered and (not gaps or not outputs):
             return Emitted(total, outputs, sink.columns)
         offsets = self.empty((tiles + 1) * 8)
         self.launch(

@@ -71,7 +71,8 @@ class ReferenceDevice:
             np.concatenate([np.empty(0, kind.dtype), *(tile.outputs[k] for tile in tiles if tile.emitted_rows)])
             for k, kind in enumerate(sink.columns)
         ]
-        return Emitted(sum(tile.emitted_rows for tile in tiles), columns, sink.columns)
+        rows = sum(tile.emitted_rows if sink.filtered else tile.rows for tile in tiles)  # there may be no column
+        return Emitted(rows, columns, sink.columns)
 
     def order_groups(self, state: GroupState, rows: int, run: Run) -> Emitted:
         """Numbers of the groups that occur, in order of their first row: one u32 column."""

@@ -496,11 +496,11 @@ def evaluate(variant: Variant, values: list[Array], rows: int) -> Array:
         values = [np.broadcast_to(value, (rows,)) for value in values]
     with np.errstate(all="ignore"):
         result = variant.opcode.body(*values)
-    match variant.opcode.name:
-        case "RoundToInteger":
-            return rounded_to(out, result)
-        case "FromOrderWord":
-            result = from_order_words(out, result)
-        case "Convert" if variant.signature[1] is R.I128 and out.is_float:
-            result = np.array([float(v) for v in result], np.float64)  # to REAL by way of DOUBLE
-    return cast(result, out, rows)
+        match variant.opcode.name:
+            case "RoundToInteger":
+                return rounded_to(out, result)
+            case "FromOrderWord":
+                result = from_order_words(out, result)
+            case "Convert" if variant.signature[1] is R.I128 and out.is_float:
+                result = np.array([float(v) for v in result], np.float64)  # to REAL by way of DOUBLE
+        return cast(result, out, rows)
