@@ -1,8 +1,8 @@
 """Kernels, written once in CUDA C++ and assembled here into one text a target.
 
 `device_source()` is what NVRTC compiles, `host_source()` what the host compiler compiles: the same files in the same order,
-plus `host.cpp` (thread pool and C interface).  Elementwise opcodes and the interpreter's `switch` are generated from the
-opcode table.  Every file is inlined, so that the text is the whole truth and its hash a sufficient cache key.
+plus `host.cpp` (thread pool and C interface); `lanes_source()` is for tests: the device's lanes and barriers on a CPU.
+Elementwise opcodes and the interpreter's `switch` are generated from the opcode table.  Every file is inlined, so that the text is the whole truth and its hash a sufficient cache key.
 """
 
 from __future__ import annotations
@@ -128,3 +128,9 @@ def device_source() -> str:
 def host_source() -> str:
     """The text for the host compiler: the device text and the C interface."""
     return "#include <new>\n" + device_source() + _read("host.cpp")
+
+
+@cache
+def lanes_source(lanes: int) -> str:
+    """The text for the host compiler with so many lanes a block, each a fiber: for tests of what lanes do to each other."""
+    return f"#define GPUDB_LANES {lanes}\n#include <new>\n" + device_source() + _read("lanes.cpp")

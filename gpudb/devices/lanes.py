@@ -1,0 +1,61 @@
+"""The device of tests: the kernels as a GPU runs them, LANES to a block, on a CPU.
+
+Every lane is a fiber and every barrier is real; lanes of all blocks take turns in random order.  It is slow, and finds what
+the device `cpu`, where a block is one lane, cannot: missing barriers, races, and packs of rows that are not aligned.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from gpudb.devices.cpu import CpuDevice
+from gpudb.devices.kernels import KernelDevice
+from gpudb.errors import InternalError
+
+LANES = 32
+SCRATCH_WORDS = LANES + 9 & ~7  # kernels/platform.h
+GARBAGE = 0xA5  # in memory that nobody has written
+
+
+class LanesDevice(CpuDevice):
+    """Blocks of LANES fibers.
+
+    num_blocks  blocks of a launch
+    seed        of the order in which lanes take turns
+
+    Raises DeviceError where no library can be had, InternalError where lanes do not meet at one barrier.
+    """
+
+    name = "lanes"
+    private = False
+    lanes = LANES
+    radix_bits = 4
+    scratch_bytes = SCRATCH_WORDS * 8
+
+    def __init__(self, num_blocks: int = 2, tile_rows: int | None = None, seed: int = 1) -> None:
+        from gpudb.kernels import lanes_source
+        from gpudb.kernels.host_build import host_library
+
+        self.threads = num_blocks
+        self.tile_rows = tile_rows or KernelDevice.tile_rows
+        self._library = ctypes.CDLL(str(host_library(lanes_source(LANES))))
+        self._functions = {}
+        self._library.gpudb_lanes_seed.argtypes = [ctypes.c_uint64]
+        self._library.gpudb_lanes_seed(seed)
+
+    def empty(self, size: int) -> np.ndarray:
+        memory = super().empty(size)
+        memory[:] = GARBAGE
+        return memory
+
+    def blocks(self, tiles: int) -> int:
+        return max(1, min(self.threads, tiles))
+
+    def launch(self, kernel: str, arguments: ctypes.Structure, blocks: int) -> None:
+        super().launch(kernel, arguments, blocks)
+        text = ctypes.create_string_buffer(512)
+        self._library.gpudb_lanes_error(text, ctypes.c_int64(len(text)))
+        if text.value:
+            raise InternalError(f"lanes do not meet in {kernel}: {text.value.decode()}")
