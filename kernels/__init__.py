@@ -2,7 +2,8 @@
 
 `device_source()` is what NVRTC compiles, `host_source()` what the host compiler compiles: the same files in the same order,
 plus `host.cpp` (thread pool and C interface); `lanes_source()` is for tests: the device's lanes and barriers on a CPU.
-Elementwise opcodes and the interpreter's `switch` are generated from the opcode table.  Every file is inlined, so that the text is the whole truth and its hash a sufficient cache key.
+Elementwise opcodes and the interpreter's `switch` are generated from the opcode table.  Every file is inlined, so that the
+text is the whole truth and its hash a sufficient cache key.
 """
 
 from __future__ import annotations
