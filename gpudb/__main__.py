@@ -10,9 +10,20 @@ from collections.abc import Sequence
 SUBCOMMANDS = {"demo": "gpudb.shell.demo"}
 
 
+class WithoutPandas:
+    """An import hook that hides pandas: pyarrow imports it, where installed, with its first array, which takes 0.4 s."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("the command gpudb has no use for pandas", name=name)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the shell or a sub-command; the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    """Run the shell or a sub-command; the exit code.  Without arguments, those of this process."""
+    if arguments is None:
+        arguments = sys.argv[1:]
+        sys.meta_path.insert(0, WithoutPandas())
     try:
         if arguments and arguments[0] in SUBCOMMANDS:
             import importlib

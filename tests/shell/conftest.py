@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from gpudb.__main__ import main
 
@@ -23,6 +25,8 @@ class Finished:
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch) -> Path:
     """An empty home directory, so that nobody's ~/.gpudbrc or history takes part."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", cache)  # compiled kernels stay where they are
     folder = tmp_path / "home"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))
@@ -62,3 +66,15 @@ def process() -> Callable[..., subprocess.CompletedProcess]:
         )
 
     return run
+
+
+@pytest.fixture
+def numbers(tmp_path) -> Callable[[int], str]:
+    """numbers(100): a file to put after FROM, with a column n of 0 to 99."""
+
+    def write(count: int) -> str:
+        file = tmp_path / f"numbers{count}.parquet"
+        parquet.write_table(pa.table({"n": range(count)}), file)
+        return f"'{file}'"
+
+    return write

@@ -107,13 +107,13 @@ def test_input_and_output_are_utf_8_whatever_the_locale(process):
     assert b"Traceback" not in finished.stderr
 
 
-def test_a_reader_that_goes_away_causes_no_complaint(home):
+def test_a_reader_that_goes_away_causes_no_complaint(numbers):
     shell = subprocess.Popen(
-        [sys.executable, "-m", "gpudb", "-csv", "-c", "SELECT * FROM range(2000000)"],
+        [sys.executable, "-m", "gpudb", "-csv", "-c", f"SELECT * FROM {numbers(2_000_000)}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert shell.stdout.readline() == b"range\n"
+    assert shell.stdout.readline() == b"n\n"
     shell.stdout.close()
     assert shell.stderr.read() == b""
     shell.stderr.close()
@@ -122,8 +122,8 @@ def test_a_reader_that_goes_away_causes_no_complaint(home):
 
 def test_dash_c_loads_nothing_that_only_a_prompt_needs():
     program = (
-        "import sys; from gpudb.__main__ import main; main(['-no-init', '-csv', '-c', 'SELECT 1']);"
-        "print(' '.join(sorted(name.partition('.')[0] for name in sys.modules)))"
+        "import sys; from gpudb.__main__ import main; sys.argv[1:] = ['-no-init', '-csv', '-c', 'SELECT 1.5']; main();"
+        "print(' '.join(sorted(name.partition('.')[0] for name, module in sys.modules.items() if module)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())

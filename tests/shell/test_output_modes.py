@@ -72,8 +72,8 @@ def test_line_has_a_line_for_each_value(shell):
     )
 
 
-def test_box_shows_every_row_where_nobody_looks_at_a_terminal(shell):
-    finished = shell("-box", "-c", "SELECT * FROM range(100)")
+def test_box_shows_every_row_where_nobody_looks_at_a_terminal(shell, numbers):
+    finished = shell("-box", "-c", f"SELECT * FROM {numbers(100)}")
     assert "(" not in finished.out
     assert finished.out.endswith("100 rows\n")
     assert finished.out.count("│ ") == 102
@@ -101,8 +101,8 @@ def test_two_binary_results_in_one_pipe_are_an_error(shell, tmp_path, mode):
     assert (tmp_path / "two").stat().st_size > 0
 
 
-def test_a_result_of_many_batches_is_complete_in_every_text_mode(shell):
+def test_a_result_of_many_batches_is_complete_in_every_text_mode(shell, numbers):
     for mode, lines in (("csv", 200_001), ("jsonlines", 200_000), ("json", 200_000), ("markdown", 200_002)):
-        finished = shell(f"-{mode}", "-c", "SELECT * FROM range(200000)")
+        finished = shell(f"-{mode}", "-c", f"SELECT * FROM {numbers(200_000)}")
         assert len(finished.out.splitlines()) == lines
         assert "199999" in finished.out.splitlines()[-1]
