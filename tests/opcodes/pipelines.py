@@ -37,8 +37,18 @@ from gpudb.types import BIGINT, RegisterType
 R = RegisterType
 PADDED = 4096
 WORDS_MASK = (1 << 64) - 1
-SPECIAL_FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, np.nan, np.inf, -np.inf, 5e-324, -5e-324, 2.2e-308, 1.7976931348623157e308,
-                  -1.7976931348623157e308, 4503599627370497.5, 9.3e18, -9.3e18, 2147483647.5, -2147483648.5, 1e-40, 3.4e38]  # fmt: skip
+SPECIAL_FLOATS = [
+    *(0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, np.nan, np.inf, -np.inf, 5e-324, -5e-324, 2.2e-308, 1e-40, 3.4e38),
+    *(
+        1.7976931348623157e308,
+        -1.7976931348623157e308,
+        4503599627370497.5,
+        9.3e18,
+        -9.3e18,
+        2147483647.5,
+        -2147483648.5,
+    ),
+]
 
 
 @dataclass
@@ -85,15 +95,23 @@ def random_values(kind: RegisterType, rows: int, random: np.random.Generator) ->
     width = 8 * kind.width
     signed = kind in (R.I32, R.I64, R.I128)
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
-    extremes = [low, low + 1, high, high - 1, 0, 1, *((-1, -2) if signed else (2, 3)), 1 << width // 2, (1 << width // 2) - 1]
+    extremes = [
+        low,
+        low + 1,
+        high,
+        high - 1,
+        0,
+        1,
+        *((-1, -2) if signed else (2, 3)),
+        1 << width // 2,
+        (1 << width // 2) - 1,
+    ]
     words = random.integers(0, 1 << 64, (rows, 2), np.uint64)
     which = random.integers(0, 3, rows).tolist()
     small = random.integers(-100, 100, rows).tolist()
     chosen = random.integers(0, len(extremes), rows).tolist()
     found = np.empty(rows, object)
-    found[:] = [
-        (a | b << 64, small[i], extremes[chosen[i]])[which[i]] for i, (a, b) in enumerate(words.tolist())
-    ]
+    found[:] = [(a | b << 64, small[i], extremes[chosen[i]])[which[i]] for i, (a, b) in enumerate(words.tolist())]
     return wrapped(found) if kind is R.I128 else (found & WORDS_MASK).astype(np.uint64).astype(kind.dtype)
 
 
@@ -156,7 +174,9 @@ class Builder:
         assert signature in variant.opcode.signatures
         self.instructions.append(Instruction(variant, wrapped_operands))
 
-    def value(self, name: str, signature: tuple[RegisterType, ...], *operands: Operand | int, count: int = 1) -> Operand:
+    def value(
+        self, name: str, signature: tuple[RegisterType, ...], *operands: Operand | int, count: int = 1
+    ) -> Operand:
         """A block instruction whose first operand is a new register (or the first of several)."""
         out = self.register(signature[0], count)
         self.block(name, signature, out, *operands)

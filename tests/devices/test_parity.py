@@ -1,0 +1,103 @@
+"""One answer everywhere: every query gives the same bytes, or the same error, on every device, tile and thread count."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from gpudb.devices.cpu import CpuDevice
+from gpudb.devices.lanes import LanesDevice
+from gpudb.devices.reference import ReferenceDevice
+from gpudb.errors import Error
+from gpudb.session import Database, Session
+from tests.devices.queries import FAILING, QUERIES, database
+
+DEVICES = {
+    f"cpu, {threads} threads, tiles of {tile_rows}": (CpuDevice, threads, tile_rows)
+    for threads in (1, 2, 3)
+    for tile_rows in (64, 256, 1024, 4096)
+}
+LANES = {
+    "lanes, 2 blocks, tiles of 64": (LanesDevice, 2, 64),
+    "lanes, 3 blocks, tiles of 1024": (LanesDevice, 3, 1024),
+}
+
+
+class OneDevice:
+    """Chooses the same device whatever the settings say."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+
+    def choose(self, settings: Any) -> tuple[Any, str, None]:
+        return self.device, "a test", None
+
+
+@cache
+def tables() -> Database:
+    return database()
+
+
+@cache
+def session(name: str) -> Session:
+    """A session of its own database, which shares the tables, on one device."""
+    if name == "reference":
+        device: Any = ReferenceDevice()
+    else:
+        make, threads, tile_rows = {**DEVICES, **LANES}[name]
+        device = make(threads, tile_rows)
+    shared = Database()
+    shared.storage = tables().storage
+    shared.devices = OneDevice(device)  # type: ignore[assignment]
+    return Session(shared)
+
+
+def answer(name: str, sql: str) -> pa.Table | str:
+    """The result, or the error's text."""
+    try:
+        return session(name).execute(sql).table()
+    except Error as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def content(table: pa.Table) -> list[Any]:
+    """Schema and the bytes of every buffer."""
+    chunks = [chunk for column in table.columns for chunk in column.chunks]
+    assert all(chunk.offset == 0 for chunk in chunks)
+    buffers = [[None if b is None else b.to_pybytes() for b in chunk.buffers()] for chunk in chunks]
+    return [table.schema.remove_metadata(), table.num_rows, buffers]
+
+
+def assert_same_answer(sql: str, name: str) -> None:
+    expected, found = answer("reference", sql), answer(name, sql)
+    assert isinstance(expected, str) == (sql in FAILING), expected
+    if isinstance(expected, str) or isinstance(found, str):
+        assert found == expected, name
+        return
+    for column in expected.column_names:
+        one, other = expected.select([column]), found.select([column])
+        assert content(one) == content(other), f"{name}: {column}: {difference(one, other)}"
+
+
+def difference(one: pa.Table, other: pa.Table) -> str:
+    """The first row in which two columns differ."""
+    left, right = one.column(0).to_pylist(), other.column(0).to_pylist()
+    if len(left) != len(right):
+        return f"{len(right)} rows, not {len(left)}"
+    row = next((k for k in range(len(left)) if repr(left[k]) != repr(right[k])), None)
+    return "bytes that no value shows" if row is None else f"row {row} is {right[row]!r}, not {left[row]!r}"
+
+
+@pytest.mark.parametrize("sql", QUERIES + FAILING, ids=str)
+def test_the_cpu_gives_the_bytes_of_the_reference_for_any_threads_and_tiles(sql: str) -> None:
+    for name in DEVICES:
+        assert_same_answer(sql, name)
+
+
+@pytest.mark.parametrize("sql", QUERIES + FAILING, ids=str)
+def test_lanes_give_the_bytes_of_the_reference(sql: str) -> None:
+    for name in LANES:
+        assert_same_answer(sql, name)
