@@ -62,7 +62,8 @@ def _case(number: int, variant: Variant) -> str:
         [_identifier(opcode.name), out.cpp, width]
         + [f"{WRAPPERS[form]}<{t.cpp}>" for t, form in zip(inputs, variant.form, strict=True)]
     )
-    return f"case {number}: elementwise{len(inputs)}<{types}>(tile, ins); break;"
+    loop = "lookup" if "p" in variant.form else "elementwise"
+    return f"case {number}: {loop}{len(inputs)}<{types}>(tile, ins); break;"
 
 
 def _is_heavy(variant: Variant) -> bool:
@@ -86,18 +87,23 @@ def _switch() -> str:
 
 
 def _elementwise_templates() -> str:
-    """elementwise1 .. elementwise6: the loop over packs, one template an arity."""
+    """elementwise1 .. elementwise6: the loop over packs, one template an arity; lookup2, whose first operand is an index.
+
+    The last pack of a tile may reach past its rows, where a register holds anything: no index may be taken from there.
+    """
     pieces = ['#line 1 "generated loops"']
-    for arity in range(1, 7):
+    for loop, arity in [*(("elementwise", arity) for arity in range(1, 7)), ("lookup", 2)]:
         names = [f"In{k}" for k in range(arity)]
         templates = ", ".join(["class Op", "class Out", "int WIDTH", *(f"class {n}" for n in names)])
         load_operands = "".join(f"    const {n} operand{k}(tile, ins.p[{k + 1}]);\n" for k, n in enumerate(names))
         fetches = "".join(f"        const auto x{k} = fetch<WIDTH>(operand{k}, i);\n" for k in range(arity))
         arguments = ", ".join(f"at(x{k}, k)" for k in range(arity))
+        if loop == "lookup":
+            arguments = "i + k < rows ? at(x0, k) : decltype(at(x0, k))(0), at(x1, k)"
         only = ", ".join(f"at(x{k}, 0)" for k in range(arity))
         pieces.append(
             f"template <{templates}>\n"
-            f"NOINLINE void elementwise{arity}(const Tile& tile, const Instruction& ins) {{\n"
+            f"NOINLINE void {loop}{arity}(const Tile& tile, const Instruction& ins) {{\n"
             f"{load_operands}"
             "    Out* RESTRICT out = result<Out>(tile, ins.p[0]);\n"
             "    const int rows = tile.rows;\n"

@@ -47,11 +47,13 @@ class KernelDevice:
     name          as in SET device
     tile_rows     rows of a tile; a multiple of 64
     private       True where every block has group tables of its own, merged afterwards
+    pack_rows     rows that a lane loads at once: columns begin at a multiple of so many
     """
 
     name = ""
     tile_rows = 1024
     private = True
+    pack_rows = 1
     scratch_bytes = 64
 
     # ------------------------------------------------------------------------------- what subclasses supply
@@ -433,8 +435,16 @@ class KernelDevice:
     # ------------------------------------------------------------------------------- export
 
     def slice_emitted(self, emitted: Emitted, start: int, stop: int) -> Emitted:
-        """Rows start .. stop of emitted columns, without a copy."""
-        columns = [self.view(c, start * t.width) for c, t in zip(emitted.columns, emitted.types, strict=True)]
+        """Rows start .. stop of emitted columns; copied only where a pack of rows could not begin at `start`."""
+        columns = []
+        for column, kind in zip(emitted.columns, emitted.types, strict=True):
+            found = self.view(column, start * kind.width)
+            if start % self.pack_rows:
+                size = (stop - start) * kind.width
+                target = self.empty(size)
+                self.copy(target, found, size)
+                found = target
+            columns.append(found)
         return Emitted(stop - start, columns, emitted.types)
 
     def concatenated(self, parts: list[Emitted], run: Run) -> Emitted:

@@ -30,6 +30,7 @@ class LanesDevice(CpuDevice):
 
     name = "lanes"
     private = False
+    pack_rows = 8
     lanes = LANES
     radix_bits = 4
     scratch_bytes = SCRATCH_WORDS * 8

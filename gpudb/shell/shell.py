@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gpudb.session import Database, Result, Session
 
 ROWS_BETWEEN_STOPS = 65_536  # bounds the text held in memory as well
+EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
 EXIT_OK, EXIT_ERROR, EXIT_CANNOT_OPEN, EXIT_CANCELLED = 0, 1, 2, 130
 
 
@@ -193,7 +195,8 @@ class Shell:
         if not result.schema.names or result.rowcount >= 0:  # the number of changed rows is for .timer
             return result.rowcount, result
         with self._stream() as stream:
-            rows = writer(self.settings.mode)(StoppableRows(result, stop), self._style(), stream)
+            style = replace(self._style(), max_rows=0) if EXPLAIN.match(sql) else self._style()  # plans are read whole
+            rows = writer(self.settings.mode)(StoppableRows(result, stop), style, stream)
         return rows, result
 
     def _progress_stream(self) -> TextIO | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -74,7 +75,7 @@ def numbers(tmp_path) -> Callable[[int], str]:
 
     def write(count: int) -> str:
         file = tmp_path / f"numbers{count}.parquet"
-        parquet.write_table(pa.table({"n": range(count)}), file)
+        parquet.write_table(pa.table({"n": numpy.arange(count)}), file)
         return f"'{file}'"
 
     return write

@@ -1,5 +1,6 @@
 """The command line: inputs and their order, flags, exit codes, what goes where."""
 
+import signal
 import subprocess
 import sys
 
@@ -118,6 +119,27 @@ def test_a_reader_that_goes_away_causes_no_complaint(numbers):
     assert shell.stderr.read() == b""
     shell.stderr.close()
     assert shell.wait(60) == 141
+
+
+def test_ctrl_c_ends_a_script_with_exit_code_130(numbers):
+    shell = subprocess.Popen(
+        [sys.executable, "-m", "gpudb", "-csv", "-c", f"SELECT n FROM {numbers(5_000_000)}", "-c", "SELECT 'never'"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert shell.stdout.readline() == b"n\n"
+    shell.send_signal(signal.SIGINT)
+    out, err = shell.communicate(timeout=60)
+    assert (shell.returncode, err) == (130, b"")
+    assert b"never" not in out
+    assert b"4999999" not in out
+
+
+def test_a_time_out_is_an_error_and_the_script_goes_on(shell, numbers):
+    script = f".mode csv\nSET statement_timeout = 0.0001;\nSELECT sum(n * n) FROM {numbers(1_000_000)};\nSELECT 1 AS a;"
+    finished = shell(stdin=script)
+    assert (finished.code, finished.out) == (1, "a\n1\n")
+    assert finished.err.startswith("QueryCancelled: ")
 
 
 def test_dash_c_loads_nothing_that_only_a_prompt_needs():

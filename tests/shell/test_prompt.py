@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import sys
 import termios
@@ -63,6 +64,8 @@ class Terminal:
                     os.read(self.descriptor, 65536)
                 except OSError:
                     break
+        else:
+            os.kill(self.process, signal.SIGKILL)
         _, status = os.waitpid(self.process, 0)
         os.close(self.descriptor)
         return os.waitstatus_to_exitcode(status)
@@ -99,6 +102,27 @@ def test_a_session_at_the_prompt(home):
     history = home / ".local" / "state" / "gpudb" / "history"
     assert "+SELECT carrier FROM flights;" in history.read_text()
     assert history.stat().st_mode & 0o077 == 0
+
+
+def test_ctrl_c_cancels_the_query_and_the_prompt_comes_back(numbers, tmp_path):
+    file = numbers(10_000_000)
+    terminal = Terminal()
+    for line in (".mode csv", f".output {tmp_path / 'out'}"):
+        terminal.wait_for(READY)
+        terminal.type(f"{line}\r")
+    terminal.wait_for(READY)
+    terminal.type(f"SELECT n, n + 1, n + 2 FROM {file};\r")
+    time.sleep(0.7)
+    terminal.type("\x03")
+    terminal.wait_for("cancelled")
+    terminal.wait_for(READY)
+    terminal.type(".output\r")
+    terminal.wait_for(READY)
+    terminal.type("SELECT 41 + 1 AS answer;\r")
+    terminal.wait_for("answer\r\n42")
+    terminal.wait_for(READY)
+    assert terminal.leave() == 0
+    assert b"9999999" not in (tmp_path / "out").read_bytes()
 
 
 def test_without_prompt_toolkit_the_prompt_still_works(home, tmp_path, monkeypatch):
