@@ -69,7 +69,7 @@ def LowWord(x: Array) -> Array:
 @opcode(
     "{out} = {first_day} + floor(({stored} * {scale} + {rest}) / day)",
     [(R.I32, s, R.F64, R.F64, R.I32) for s in CODES],
-    cpp="first_day + int32(exact_floor((float64(stored) * scale + rest) / 86400000000.0))",
+    cpp="first_day + int32(portable_floor((float64(stored) * scale + rest) / 86400000000.0))",
     forms=("vsss",),
 )
 def StoredDay(stored: Array, scale: Array, rest: Array, first_day: Array) -> Array:
