@@ -8,6 +8,9 @@ DEVICE uint64 hash_step(uint64 hash, uint64 word) {
     return x ^ (x >> 31);
 }
 
+/// First word of an entry that a lane took and then did not need, as another lane had inserted the same key: never a group.
+#define UNUSED_ENTRY (-0x7FFFFFFFFFFFFFFFll - 1)
+
 /// The entry of a key, inserted if it is new; -1 if the table is full.  `key` has key_words words, `step` apart.
 DEVICE int64 find_or_insert(const GroupTable& table, const int64* key, int64 step) {
     const int64 words = table.key_words;
@@ -27,13 +30,16 @@ DEVICE int64 find_or_insert(const GroupTable& table, const int64* key, int64 ste
             const uint64 mine = tag | uint64(fresh + 1);
             if (PRIVATE_TABLES) { table.heads[slot] = mine; return fresh; }
             head = compare_and_swap(&table.heads[slot], 0, mine);
-            if (head == 0) return fresh;  // else another lane took the slot: see whose key it holds; ours stays an unused entry
+            if (head == 0) return fresh;  // else another lane took the slot: see whose key it holds
         }
         if ((head & 0xFFFFFFFF00000000ull) != tag) continue;
         const int64 entry = int64(head & 0xFFFFFFFFull) - 1;
         bool same = true;
         for (int64 w = 0; w < words; ++w) same &= table.keys[entry * words + w] == key[w * step];
-        if (same) return entry;
+        if (same) {
+            if (fresh >= 0) table.words[fresh * table.stride] = UNUSED_ENTRY;
+            return entry;
+        }
     }
 }
 
@@ -179,7 +185,10 @@ DEVICE void op_GroupArgMin(const Tile& tile, const Instruction& ins) {
     for (int turn = 0; turn < LANES; ++turn) {
         if (LANE == turn) {
             uint64* lock = (uint64*)(tile.table->used + 1);
-            if (!PRIVATE_TABLES) while (compare_and_swap(lock, 0, 1) != 0) {}
+            if (!PRIVATE_TABLES) {
+                while (compare_and_swap(lock, 0, 1) != 0) {}
+                fence();
+            }
             EACH_ROW(i, rows) if (keep[i]) arg_min_update(words + group[i] * stride, key[i], first + i, payload[i]);
             fence();
             if (!PRIVATE_TABLES) compare_and_swap(lock, 1, 0);

@@ -23,11 +23,12 @@ DEVICE void gpudb_pipeline_block(const Launch& launch, int64 block, int64 blocks
     int64 line = 0;
     for (;;) {
         sync_lanes();
-        if (LANE == 0) tile.scratch[LANES] = atomic_add(launch.next_tile, GRAB);
+        // One lane looks at the cancel word for all: lanes that see it change at different times would part ways.
+        if (LANE == 0) tile.scratch[LANES] = *launch.cancel ? launch.num_tiles : atomic_add(launch.next_tile, GRAB);
         sync_lanes();
         const int64 first = tile.scratch[LANES];
         sync_lanes();
-        if (first >= launch.num_tiles || *launch.cancel) return;
+        if (first >= launch.num_tiles) return;
         const int64 last = first + GRAB < launch.num_tiles ? first + GRAB : launch.num_tiles;
         for (int64 index = first; index < last; ++index) {
             if (launch.tile_done && launch.tile_done[index]) continue;
@@ -68,6 +69,7 @@ DEVICE void gpudb_merge_block(const MergeLaunch& merge, int64 block, int64 block
         const int64 entries = merge.hashed ? (*from.used < from.capacity ? *from.used : from.capacity) : from.capacity;
         for (int64 g = merge.done[t]; g < entries; ++g) {
             int64 target = g;
+            if (merge.hashed && from.words[g * from.stride] == UNUSED_ENTRY) continue;
             if (merge.hashed) target = find_or_insert(into, from.keys + g * from.key_words, 1);
             if (target < 0) { *merge.full = 1; merge.done[t] = g; return; }
             combine_words(into.words + target * into.stride, from.words + g * from.stride, merge.kinds, into.stride);
@@ -83,6 +85,7 @@ DEVICE void gpudb_rehash_block(const GroupTable& table, int64 block, int64 block
     const int64 entries = *table.used < table.capacity ? *table.used : table.capacity;
     *table.used = entries;
     for (int64 entry = 0; entry < entries; ++entry) {
+        if (table.words[entry * table.stride] == UNUSED_ENTRY) continue;
         uint64 hash = 0;
         for (int64 w = 0; w < table.key_words; ++w) hash = hash_step(hash, uint64(table.keys[entry * table.key_words + w]));
         uint64 slot = hash & uint64(table.head_mask);
@@ -101,14 +104,15 @@ DEVICE void gpudb_fill_block(const FillLaunch& fill, int64 block, int64 blocks) 
 }
 ENTRY(gpudb_fill, FillLaunch)
 
-/// Numbers of the groups that occur: those whose word 0, the first row, was set.
+/// Numbers of the groups that occur: those whose word 0, the first row, was set by one.
 struct PresentLaunch { const int64* words; uint32* group; int64* count; int64 groups, stride; };
 DEVICE void gpudb_present_block(const PresentLaunch& present, int64 block, int64 blocks) {
     if (block != 0 || LANE != 0) return;
     int64 count = 0;
     for (int64 g = 0; g < present.groups; ++g) {
         present.group[count] = uint32(g);
-        count += present.words[g * present.stride] != 0x7FFFFFFFFFFFFFFFll;
+        const int64 first_row = present.words[g * present.stride];
+        count += (first_row != 0x7FFFFFFFFFFFFFFFll) & (first_row != UNUSED_ENTRY);
     }
     *present.count = count;
 }
