@@ -136,7 +136,7 @@ def test_ctrl_c_ends_a_script_with_exit_code_130(numbers):
 
 
 def test_a_time_out_is_an_error_and_the_script_goes_on(shell, numbers):
-    script = f".mode csv\nSET statement_timeout = 0.0001;\nSELECT sum(n * n) FROM {numbers(1_000_000)};\nSELECT 1 AS a;"
+    script = f".mode csv\nSET statement_timeout = 0.0001;\nSELECT sum(n * n) FROM {numbers(1_000_000)};\nRESET statement_timeout;\nSELECT 1 AS a;"
     finished = shell(stdin=script)
     assert (finished.code, finished.out) == (1, "a\n1\n")
     assert finished.err.startswith("QueryCancelled: ")
