@@ -187,6 +187,12 @@ class Builder:
         assert operand.type is not None
         return self.make("Copy", (operand.type, operand.type), "s" if operand.kind == SLOT else "v", operand)
 
+    def copy_into(self, target: Operand, operand: Operand) -> None:
+        """A column's values in a given register."""
+        assert operand.type is not None
+        variant = Variant(instruction_set().opcodes["Copy"], (operand.type, operand.type), "v")
+        self.instructions.append(Instruction(variant, (target, operand)))
+
     def emit(self, value: Operand, rows: Operand | None = None) -> None:
         """One more output column."""
         assert value.type is not None
@@ -215,9 +221,9 @@ class Builder:
         return Part(rows, first_row, [c.stored for c in self.columns], self.slot_values)
 
 
-def parts_of(builder: Builder, sizes: Sequence[int], random: np.random.Generator) -> list[Part]:
-    """Row groups of the given sizes, each with random columns of the builder's types."""
-    parts, first = [], 0
+def parts_of(builder: Builder, sizes: Sequence[int], random: np.random.Generator, first: int = 0) -> list[Part]:
+    """Row groups of the given sizes, from row `first` on, each with random columns of the builder's types."""
+    parts = []
     for rows in sizes:
         columns = []
         for column in builder.columns:

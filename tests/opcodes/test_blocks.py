@@ -1,0 +1,393 @@
+"""Opcodes where rows meet: random pipelines give on kernels, with one lane a block and with many, what the reference gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpudb.devices.reference import ReferenceDevice
+from gpudb.devices.work import Emitted, InexactSum, Part, Work
+from gpudb.program import GroupSink, Operand, Pipeline
+from gpudb.types import RegisterType
+from tests.opcodes.pipelines import (
+    Builder,
+    Column,
+    assert_same,
+    device,
+    emitted_values,
+    new_run,
+    outcome,
+    parts_of,
+    random_values,
+    stored,
+)
+
+R = RegisterType
+TYPES = list(R)
+GREATEST, LEAST = (1 << 63) - 1, -(1 << 63)
+WIDE_WORDS = 137
+DEVICES = [("cpu", 64, 1), ("cpu", 1024, 3), ("lanes", 64, 2), ("lanes", 256, 3)]
+SIZES = [[], [1], [64], [130], [64, 65, 0, 63, 1], [4096, 1000]]
+
+everywhere = pytest.mark.parametrize("where", DEVICES, ids=lambda d: f"{d[0]}-{d[1]}-{d[2]}")
+each_size = pytest.mark.parametrize("sizes", SIZES, ids=str)
+
+
+def seeded(*numbers: int) -> np.random.Generator:
+    return np.random.default_rng(list(numbers))
+
+
+def column(builder: Builder, kind: RegisterType, part: str = "stored") -> Operand:
+    """A column whose values come with the parts."""
+    return builder.column(Column(kind, stored(np.zeros(0), kind), part))
+
+
+def assert_same_rows(where: tuple[str, int, int], pipeline: Pipeline, parts: list[Part]) -> list[np.ndarray]:
+    expected = outcome(ReferenceDevice(), pipeline, parts)
+    assert_same(expected, outcome(device(*where), pipeline, parts), str(where))
+    return expected
+
+
+# ------------------------------------------------------------------------------------------------------------ rows
+
+
+@everywhere
+@each_size
+@pytest.mark.parametrize("share", [0.0, 0.004, 0.5, 1.0])
+def test_emitted_rows_keep_their_order(where: Any, sizes: list[int], share: float) -> None:
+    builder = Builder()
+    alive = column(builder, R.MASK)
+    values = [column(builder, kind) for kind in TYPES]
+    builder.block("SkipIfNone", (), alive)
+    rows = builder.value("EmitRows", (R.U32,), alive)
+    for value in values:
+        builder.emit(value, rows)
+        builder.emit(builder.vector(value), rows)
+    parts = parts_of(builder, sizes, seeded(1, len(sizes)))
+    for part in parts:
+        part.columns[0] = stored(seeded(2, part.rows).random(part.rows) < share, R.MASK)
+    found = assert_same_rows(where, builder.pipeline(filtered=True), parts)
+    assert len(found[0]) == sum(int(part.columns[0].sum()) for part in parts)
+
+
+@everywhere
+@each_size
+def test_unfiltered_rows_numbers_and_validity_bits(where: Any, sizes: list[int]) -> None:
+    builder = Builder()
+    values = [column(builder, kind) for kind in TYPES]
+    bits = column(builder, R.MASK, "validity")
+    for value in values:
+        builder.emit(value)
+        builder.emit(builder.vector(value))
+    builder.emit(builder.value("ExpandValidity", (R.MASK,), bits))
+    builder.emit(builder.value("RowNumber", (R.I64,)))
+    found = assert_same_rows(where, builder.pipeline(), parts_of(builder, sizes, seeded(3, len(sizes))))
+    assert found[-1].tolist() == list(range(sum(sizes)))
+
+
+@everywhere
+@pytest.mark.parametrize("rows", [1, 64, 65, 1500])
+def test_gathered_values_and_validity(where: Any, rows: int) -> None:
+    builder, random = Builder(), seeded(4, rows)
+    at = builder.column(Column(R.U32, stored(random.integers(0, rows, rows), R.U32)))
+    bits = builder.column(Column(R.MASK, stored(random.integers(0, 256, -(-rows // 8)), R.U8), "validity"))
+    for kind in TYPES:
+        values = builder.column(Column(kind, stored(random_values(kind, rows, random), kind)))
+        builder.emit(builder.value("Gather", (kind, kind, R.U32), values, at))
+    builder.emit(builder.value("GatherValidity", (R.MASK, R.U32), bits, at))
+    assert_same_rows(where, builder.pipeline(), [builder.part(rows)])
+
+
+@everywhere
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_failing_row_and_instruction_is_reported(where: Any, seed: int) -> None:
+    builder, random = Builder(), seeded(5, seed)
+    masks = [column(builder, R.MASK) for _ in range(4)]
+    for message in range(3):
+        builder.block("Fail", (), masks[message], masks[3], 2 - message)
+    builder.emit(masks[0])
+    parts = parts_of(builder, [1000, 64, 500], random)
+    for part in parts:
+        for k in range(3):
+            part.columns[k] = stored(random.random(part.rows) < (0.002 if seed < 5 else 0.0), R.MASK)
+    expected = outcome(ReferenceDevice(), builder.pipeline(), parts)
+    found = outcome(device(*where), builder.pipeline(), parts)
+    if seed < 5:
+        assert expected[0] == "failed" and found == expected
+    else:
+        assert_same(expected, found)
+
+
+# ------------------------------------------------------------------------------------------------------------ groups
+
+
+class Words:
+    """The words of a group table, as they are asked for."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, int]] = [("min", GREATEST)]
+
+    def take(self, kind: str, initial: int, count: int = 1) -> int:
+        self.found += [(kind, initial)] * count
+        return len(self.found) - count
+
+    def take_arg(self) -> int:
+        self.found += [("arg", GREATEST), ("rest", GREATEST), ("rest", 0)]
+        return len(self.found) - 3
+
+
+def groups_on(where: Any, runs: list[tuple[Pipeline, list[Part]]], read: Callable[[Operand, Builder], None]) -> Any:
+    """One column an output of `read`, over the groups that the pipelines left in one table, in order."""
+    state, rows = None, 0
+    for pipeline, parts in runs:
+        state = where.run_pipeline(Work(pipeline, parts, new_run(), into=state))
+        rows = max(part.first_row + part.rows for part in parts) if parts else rows
+    order: Emitted = where.order_groups(state, rows, new_run())
+    builder = Builder()
+    read(builder.column(Column(R.U32, np.zeros(0, np.uint32))), builder)
+    part = Part(order.rows, 0, [order.columns[0]], builder.slot_values)
+    return emitted_values(where, where.run_pipeline(Work(builder.pipeline(), [part], new_run(), source_table=state)))
+
+
+def assert_same_groups(
+    where: Any, runs: list[tuple[Pipeline, list[Part]]], read: Callable[[Operand, Builder], None]
+) -> list[np.ndarray]:
+    expected = groups_on(ReferenceDevice(), runs, read)
+    assert_same(expected, groups_on(device(*where), runs, read), str(where))
+    return expected
+
+
+def emit_words(words: list[int]) -> Callable[[Operand, Builder], None]:
+    def read(group: Operand, builder: Builder) -> None:
+        for word in words:
+            builder.emit(builder.value("GroupWord", (R.I64, R.U32), group, word))
+
+    return read
+
+
+@everywhere
+@each_size
+def test_reductions_of_one_group(where: Any, sizes: list[int]) -> None:
+    builder, words = Builder(), Words()
+    reduced = []
+    for kind in (R.MASK, R.U8, R.U16, R.U32, R.I32, R.I64):
+        reduced.append(words.take("add", 0))
+        builder.block("ReduceAdd", (kind,), reduced[-1], column(builder, kind))
+    for name, kind, initial in (("ReduceMin", "min", GREATEST), ("ReduceMax", "max", LEAST)):
+        reduced.append(words.take(kind, initial))
+        builder.block(name, (R.I64,), reduced[-1], column(builder, R.I64))
+    first = words.take("add", 0, 3)
+    x, keep = column(builder, R.F64), column(builder, R.MASK)
+    builder.block("ReduceFixed", (R.F64,), first, x, keep, builder.constant(R.F64, 2.0**8))
+    parts = parts_of(builder, sizes, seeded(6, len(sizes)))
+    for part in parts:
+        part.columns[x.number] = stored(fixed_point_values(part.rows, seeded(7, part.rows)), R.F64)
+
+    def read(group: Operand, reader: Builder) -> None:
+        emit_words([*reduced, first, first + 1, first + 2])(group, reader)
+        scale = reader.constant(R.F64, 2.0**8)
+        reader.emit(reader.value("FixedToFloat", (R.F64, R.U32), group, first, scale))
+
+    pipeline = builder.pipeline(GroupSink("one", 1, 0, tuple(words.found)))
+    assert_same_groups(where, [(pipeline, parts)], read)
+
+
+def fixed_point_values(rows: int, random: np.random.Generator) -> np.ndarray:
+    """Doubles below 2 ** 24 that three lanes at scale 2 ** 8 hold."""
+    return np.ldexp(random.integers(-(2**52), 2**52, rows).astype(float), random.integers(-60, -29, rows))
+
+
+@everywhere
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 2.0**25, -(2.0**25), 1e-30, 5e-324, -2.0**-73])
+def test_a_value_that_lanes_cannot_hold_is_told(where: Any, bad: float) -> None:
+    for grouped in (False, True):
+        for row in (0, 70, 299):
+            builder, words = Builder(), Words()
+            values = np.ones(300)
+            values[row] = bad
+            x = builder.column(Column(R.F64, stored(values, R.F64)))
+            keep = np.ones(300, np.uint8)
+            mask = builder.column(Column(R.MASK, stored(keep, R.MASK)))
+            word = words.take("add", 0, 3)
+            scale = builder.constant(R.F64, 2.0**8)
+            if grouped:
+                builder.value("SplitFixed", (R.I64, R.F64), x, mask, scale, count=3)
+            else:
+                builder.block("ReduceFixed", (R.F64,), word, x, mask, scale)
+            pipeline = builder.pipeline(GroupSink("one", 1, 0, tuple(words.found)))
+            part = builder.part(300)
+            for at in (ReferenceDevice(), device(*where)):
+                with pytest.raises(InexactSum):
+                    at.run_pipeline(Work(pipeline, [part], new_run()))
+            keep[row] = 0
+            part.columns[mask.number] = stored(keep, R.MASK)
+            for at in (ReferenceDevice(), device(*where)):
+                at.run_pipeline(Work(pipeline, [part], new_run()))
+
+
+@everywhere
+@each_size
+@pytest.mark.parametrize("capacity", [1, 7, 3000])
+def test_dense_groups(where: Any, sizes: list[int], capacity: int) -> None:
+    builder, words = Builder(), Words()
+    group = column(builder, R.U32)
+    integers = [column(builder, R.I64) for _ in range(4)]
+    keep = column(builder, R.MASK)
+    key = column(builder, R.I64)
+    x = column(builder, R.F64)
+    builder.block("GroupFirst", (R.U32,), group)
+    read: list[int] = [0]
+    for count in (1, 2, 3, 4):
+        word = words.take("add", 0, count)
+        builder.block(f"GroupAdd{count}", (R.U32,), group, word, *(builder.vector(v) for v in integers[:count]))
+        read += range(word, word + count)
+    for name, kind, initial in (("GroupMin", "min", GREATEST), ("GroupMax", "max", LEAST)):
+        read.append(words.take(kind, initial))
+        builder.block(name, (R.U32, R.I64), group, read[-1], integers[0])
+    arg = words.take_arg()
+    read += [arg, arg + 1, arg + 2]
+    builder.block("GroupArgMin", (R.U32, R.I64), group, arg, key, integers[1], keep)
+    lanes = builder.value("SplitFixed", (R.I64, R.F64), x, keep, builder.constant(R.F64, 2.0**8), count=3)
+    fixed = words.take("add", 0, 3)
+    operands = [Operand(lanes.kind, lanes.number + k, R.I64) for k in range(3)]
+    builder.block("GroupAdd3", (R.U32,), group, fixed, *operands)
+
+    def values(groups: Operand, reader: Builder) -> None:
+        emit_words(read)(groups, reader)
+        reader.emit(reader.value("FixedToFloat", (R.F64, R.U32), groups, fixed, reader.constant(R.F64, 2.0**8)))
+
+    sink = GroupSink("dense", capacity, 0, tuple(words.found))
+    parts = parts_of(builder, sizes, seeded(8, capacity, len(sizes)))
+    random = seeded(9, capacity, len(sizes))
+    for part in parts:
+        part.columns[group.number] = stored(random.integers(0, capacity + 1, part.rows), R.U32)  # some are trash
+        part.columns[key.number] = stored(random.integers(-2, 3, part.rows), R.I64)  # many ties
+        part.columns[x.number] = stored(fixed_point_values(part.rows, random), R.F64)
+    assert_same_groups(where, [(builder.pipeline(sink), parts)], values)
+
+
+@everywhere
+@pytest.mark.parametrize("kind", ["usual", "special", "any bits", "large", "tiny", "cancelling"])
+@pytest.mark.parametrize("rows", [1, 2, 700])
+def test_exact_sums_variances_and_correlations(where: Any, kind: str, rows: int) -> None:
+    capacity, random = 3, seeded(10, rows)
+    builder, words = Builder(), Words()
+    group = builder.column(Column(R.U32, stored(random.integers(0, capacity + 1, rows), R.U32)))
+    keep = builder.column(Column(R.MASK, stored(random.random(rows) < 0.8, R.MASK)))
+    x, y = (builder.column(Column(R.F64, stored(floats(kind, rows, random), R.F64))) for _ in range(2))
+    one = builder.vector(builder.constant(R.F64, 1.0))
+    builder.block("GroupFirst", (R.U32,), group)
+    count = words.take("add", 0)
+    counted = builder.make("Convert", (R.I64, R.MASK), "v", keep)
+    builder.block("GroupAdd1", (R.U32,), group, count, counted)
+    sums = words.take("add", 0, 5 * WIDE_WORDS)
+    for k, (left, right) in enumerate([(x, one), (x, x), (y, one), (y, y), (x, y)]):
+        builder.block("GroupAddWide", (R.U32, R.F64), group, sums + k * WIDE_WORDS, left, right, keep)
+
+    def read(groups: Operand, reader: Builder) -> None:
+        for k in range(5):
+            reader.emit(reader.value("WideToFloat", (R.F64, R.U32), groups, sums + k * WIDE_WORDS))
+        for less in (0, 1):
+            reader.emit(reader.value("WideVariance", (R.F64, R.U32), groups, count, sums, less))
+        reader.emit(reader.value("WideCorrelation", (R.F64, R.U32), groups, count, sums))
+
+    pipeline = builder.pipeline(GroupSink("dense", capacity, 0, tuple(words.found)))
+    assert_same_groups(where, [(pipeline, [builder.part(rows)])], read)
+
+
+def floats(kind: str, rows: int, random: np.random.Generator) -> np.ndarray:
+    """Doubles of one kind."""
+    normal = random.normal(size=rows)
+    match kind:
+        case "usual":
+            return normal * 1000
+        case "special":
+            return np.where(random.random(rows) < 0.02, random.choice([np.nan, np.inf, -np.inf], rows), normal)
+        case "any bits":
+            return np.nan_to_num(random.integers(0, 1 << 64, rows, np.uint64).view(np.float64))
+        case "large":
+            return np.copysign(1.7e308, normal) * random.random(rows)
+        case "tiny":
+            return np.ldexp(random.integers(-9, 9, rows).astype(float), random.integers(-1074, -1000, rows))
+    parts = np.concatenate([normal * 1e300, normal * 1e-300, np.zeros(rows)])
+    return random.permutation(np.concatenate([parts, -parts[:rows]]))[:rows]
+
+
+@everywhere
+@pytest.mark.parametrize("key_words", [1, 2, 3])
+@pytest.mark.parametrize("distinct", [1, 50, 3000, 30_000])
+def test_hash_groups_grow_and_are_ordered_by_their_first_row(where: Any, key_words: int, distinct: int) -> None:
+    random = seeded(11, key_words, distinct)
+    builder, words = Builder(), Words()
+    columns = [column(builder, R.I64) for _ in range(key_words)]
+    alive, value = column(builder, R.MASK), column(builder, R.I64)
+    keys = builder.register(R.I64, key_words)
+    for k, operand in enumerate(columns):
+        builder.copy_into(Operand(keys.kind, keys.number + k, R.I64), operand)
+    group = builder.value("GroupFind", (R.U32, R.I64), keys, alive, key_words)
+    builder.block("GroupFirst", (R.U32,), group)
+    added, least, greatest, arg = words.take("add", 0), words.take("min", GREATEST), words.take("max", LEAST), words.take_arg()
+    builder.block("GroupAdd1", (R.U32,), group, added, builder.vector(value))
+    builder.block("GroupMin", (R.U32, R.I64), group, least, value)
+    builder.block("GroupMax", (R.U32, R.I64), group, greatest, value)
+    builder.block("GroupArgMin", (R.U32, R.I64), group, arg, value, value, alive)
+
+    def read(groups: Operand, reader: Builder) -> None:
+        for k in range(key_words):
+            reader.emit(reader.value("GroupKey", (R.I64, R.U32), groups, k))
+        emit_words([0, added, least, greatest, arg, arg + 1, arg + 2])(groups, reader)
+
+    pipeline = builder.pipeline(GroupSink("hash", 0, key_words, tuple(words.found)))
+    pool = random.integers(LEAST, GREATEST, (max(1, distinct), key_words), np.int64, endpoint=True)
+    runs = []
+    for sizes, first in (([4096, 4096, 777], 0), ([4096 * 2], 10_000)):
+        parts = parts_of(builder, sizes, random, first)
+        for part in parts:
+            chosen = pool[random.integers(0, len(pool), part.rows)]
+            for k in range(key_words):
+                part.columns[k] = stored(chosen[:, k], R.I64)
+            part.columns[alive.number] = stored(random.random(part.rows) < 0.9, R.MASK)
+        runs.append((pipeline, parts))
+    found = assert_same_groups(where, runs, read)
+    assert len(set(zip(*(f.tolist() for f in found[:key_words]), strict=True))) == len(found[0]), "a key has one group"
+
+
+# ------------------------------------------------------------------------------------------------------------ order
+
+
+@everywhere
+@pytest.mark.parametrize("rows", [0, 1, 2, 63, 5000])
+def test_sorted_rows_keep_ties_in_order(where: Any, rows: int) -> None:
+    random = seeded(12, rows)
+    at = device(*where)
+    words = [
+        stored(random.integers(-2, 2, rows), R.I64),
+        stored(random_values(R.I64, rows, random) if rows % 2 else random.integers(-(10**6), 10**6, rows), R.I64),
+        stored(np.full(rows, 7), R.I64),
+    ]
+    for chosen in ([0], [1], [2], [0, 1], [0, 2, 1], []):
+        expected = ReferenceDevice().sort_rows([words[k] for k in chosen], rows, new_run())
+        found = at.sort_rows([at.from_host(words[k]) for k in chosen], rows, new_run())
+        assert_same(emitted_values(ReferenceDevice(), expected), emitted_values(at, found), f"{where}, words {chosen}")
+
+
+@everywhere
+@pytest.mark.parametrize("start", [0, 1, 8, 13, 64])
+def test_slices_and_concatenations(where: Any, start: int) -> None:
+    builder = Builder()
+    for kind in TYPES:
+        builder.emit(column(builder, kind))
+    parts = parts_of(builder, [500], seeded(13, start))
+    found = []
+    for at in (ReferenceDevice(), device(*where)):
+        emitted = at.run_pipeline(Work(builder.pipeline(), parts, new_run()))
+        sliced = at.slice_emitted(emitted, start, 400)
+        both = at.concatenated([sliced, at.slice_emitted(emitted, 3, 3), at.slice_emitted(emitted, 7, 100)], new_run())
+        # What was sliced is read in place by the next pipeline.
+        part = Part(400 - start, 0, sliced.columns, [])
+        again = at.run_pipeline(Work(builder.pipeline(), [part], new_run()))
+        found.append([*emitted_values(at, sliced), *emitted_values(at, both), *emitted_values(at, again)])
+    assert_same(found[0], found[1], str(where))
