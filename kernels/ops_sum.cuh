@@ -21,7 +21,8 @@ DEVICE bool fixed_lanes(float64 x, float64 scale, int64& lane0, int64& lane1, in
     lane0 = int64(float64_bits(t0)) - 0x4338000000000000ll;
     lane1 = int64(float64_bits(t1)) - 0x4338000000000000ll;
     lane2 = int64(float64_bits(t2)) - 0x4338000000000000ll;
-    return (rest1 == t2 - magic) & (high < 8589934592.0) & (high > -8589934592.0);  // |high| < 2^33; NaN is false
+    // |high| < 2^33, which NaN is not; and a scale below 1 has not made nothing of a tiny value.
+    return (rest1 == t2 - magic) & (high * high < 0x1p66) & (high * (1.0 / scale) == x);
 }
 
 /// words p0, p0 + 1, p0 + 2 += lanes of p1 where p2, at scale p3.  Every lane must get here.

@@ -385,7 +385,8 @@ class Tile:
         """Three int64 lanes with x = (lane 0 + lane 1 / 2^32 + lane 2 / 2^64) / scale, each step rounded to even."""
         kept = np.where(self.vector(keep) != 0, self.vector(x), 0.0)
         rest = kept * self.constant(scale, R.F64)
-        fits = (rest < 2.0**33) & (rest > -(2.0**33))  # NaN does not fit
+        fits = np.abs(rest) < 2.0**33  # NaN does not fit
+        fits &= (rest != 0.0) | (kept == 0.0)  # nor what a scale below 1 made nothing of
         lanes = []
         for k in range(3):
             lane = np.rint(rest)

@@ -201,18 +201,22 @@ def fixed_point_values(rows: int, random: np.random.Generator) -> np.ndarray:
 
 
 @everywhere
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 2.0**25, -(2.0**25), 1e-30, 5e-324, -2.0**-73])
-def test_a_value_that_lanes_cannot_hold_is_told(where: Any, bad: float) -> None:
+@pytest.mark.parametrize(
+    ("bad", "scale_exponent"),
+    [(bad, 8) for bad in (np.nan, np.inf, -np.inf, 2.0**25, -(2.0**25), 1e-30, 5e-324, -(2.0**-73))]
+    + [(2.0**-300, -868), (-5e-324, -2)],  # times the scale it is zero
+)
+def test_a_value_that_lanes_cannot_hold_is_told(where: Any, bad: float, scale_exponent: int) -> None:
     for grouped in (False, True):
         for row in (0, 70, 299):
             builder, words = Builder(), Words()
-            values = np.ones(300)
+            values = np.full(300, 2.0**-scale_exponent)
             values[row] = bad
             x = builder.column(Column(R.F64, stored(values, R.F64)))
             keep = np.ones(300, np.uint8)
             mask = builder.column(Column(R.MASK, stored(keep, R.MASK)))
             word = words.take("add", 0, 3)
-            scale = builder.constant(R.F64, 2.0**8)
+            scale = builder.constant(R.F64, 2.0**scale_exponent)
             if grouped:
                 builder.value("SplitFixed", (R.I64, R.F64), x, mask, scale, count=3)
             else:
