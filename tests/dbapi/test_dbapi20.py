@@ -1,5 +1,7 @@
 """The public-domain PEP 249 suite (dbapi-compliance): 34 tests unmodified, and the two that a driver must write."""
 
+import tempfile
+
 import dbapi20
 
 import gpudb
@@ -42,6 +44,15 @@ class TestInMemory(dbapi20.DatabaseAPI20Test):
             self.assertRaises(gpudb.Error, cursor.setoutputsize, 10)
         finally:
             connection.close()
+
+
+class TestInDirectory(TestInMemory):
+    """The same over files, where the connection that cleans up meets what the test's connection left."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.connect_args = (f"{self.folder.name}/database",)
 
 
 def test_all_other_tests_of_the_suite_are_inherited_unmodified():
