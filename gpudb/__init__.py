@@ -12,9 +12,9 @@ The life of a query, and where to read about each step:
    aside, goes straight to step 6.
 2. `gpudb.planner.parse` turns text into sqlglot's tree (DuckDB's dialect), and guards its depth.
 3. `gpudb.planner.bind` gives every name a column and every expression a type, from the catalog.
-4. `gpudb.planner.rules` rewrites the tree, one plain function a rule; `gpudb.planner.physical` chooses how parts run.
-5. `gpudb.planner.emit` writes a `gpudb.program.Program`: pipelines of instructions from the table `gpudb.opcodes`.
-   `Program.verify()` refuses a program that could read what was never written.
+4. `gpudb.planner.rules` rewrites the tree, one plain function a rule.
+5. `gpudb.planner.emit` chooses how each part runs and writes a `gpudb.program.Program`: pipelines of instructions from
+   the table `gpudb.opcodes`.  `Program.verify()` refuses a program that could read what was never written.
 6. `gpudb.vm` runs the program on a device of `gpudb.devices`, tile by tile, over the narrow columns of
    `gpudb.storage`, with the block functions of `gpudb.kernels`: one CUDA C++ text, compiled for GPU and CPU alike.
 7. The answer leaves as a stream of Arrow record batches, with a receipt: where it ran, what it read, how long.
