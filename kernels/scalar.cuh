@@ -82,6 +82,9 @@ DEVICE int128 round_to_integer(float64 x, TypeTag<int128>) {
     return r < 0 ? -magnitude : magnitude;
 }
 
+DEVICE float64 one_nan(float64 x) { return x != x ? float64_from_bits(0x7FF8000000000000ull) : x; }
+DEVICE float32 one_nan(float32 x) { return x != x ? float32(float64_from_bits(0x7FF8000000000000ull)) : x; }
+
 template <class T> DEVICE int64 order_word(T x) { return int64(x); }
 DEVICE int64 order_word(float64 x) {
     const float64 y = x + 0.0;  // -0.0 + 0.0 is 0.0

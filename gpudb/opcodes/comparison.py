@@ -96,6 +96,12 @@ def IsNan(x: Array) -> Array:
     return _mask(np.isnan(x))
 
 
+@opcode("{out} = {x} with one NaN", same(FLOATS, 1), cpp="one_nan(x)")
+def OneNan(x: Array) -> Array:
+    """Any NaN becomes the positive quiet one without payload: what leaves the machine is the same on every device."""
+    return np.where(np.isnan(x), x.dtype.type("nan"), x)
+
+
 @opcode(
     "{out} = order word of {x}",
     [(R.I64, t) for t in (R.MASK, R.U8, R.U16, R.U32, R.I32, R.I64, R.F32, R.F64)],

@@ -28,6 +28,7 @@ from gpudb.planner.logical import (
     Values,
 )
 from gpudb.program import (
+    REGISTER,
     BaseSlot,
     ColumnDictionary,
     EmitSink,
@@ -509,6 +510,8 @@ def export_form(emitter: ExpressionEmitter, value: Value) -> Value:
     elif sql.is_float:
         kind = sql.register
         operand = emitter.in_register(value, kind)
+        if operand.kind == REGISTER:  # what was computed; storage holds one NaN only
+            operand = builder.make("OneNan", kind, operand)
     elif sql.kind in ("BOOLEAN",):
         value = emitter.decoded(value)
         operand, kind = emitter.in_register(value, R.MASK), R.MASK

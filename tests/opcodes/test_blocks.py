@@ -333,7 +333,12 @@ def test_hash_groups_grow_and_are_ordered_by_their_first_row(where: Any, key_wor
         builder.copy_into(Operand(keys.kind, keys.number + k, R.I64), operand)
     group = builder.value("GroupFind", (R.U32, R.I64), keys, alive, key_words)
     builder.block("GroupFirst", (R.U32,), group)
-    added, least, greatest, arg = words.take("add", 0), words.take("min", GREATEST), words.take("max", LEAST), words.take_arg()
+    added, least, greatest, arg = (
+        words.take("add", 0),
+        words.take("min", GREATEST),
+        words.take("max", LEAST),
+        words.take_arg(),
+    )
     builder.block("GroupAdd1", (R.U32,), group, added, builder.vector(value))
     builder.block("GroupMin", (R.U32, R.I64), group, least, value)
     builder.block("GroupMax", (R.U32, R.I64), group, greatest, value)
