@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from gpudb.devices.cpu import CpuDevice
 from gpudb.devices.lanes import LanesDevice
 from gpudb.devices.reference import ReferenceDevice
-from gpudb.errors import Error
+from gpudb.errors import DeviceError, Error
 from gpudb.session import Database, Session
 from tests.devices.queries import FAILING, QUERIES, database
 
@@ -101,3 +103,52 @@ def test_the_cpu_gives_the_bytes_of_the_reference_for_any_threads_and_tiles(sql:
 def test_lanes_give_the_bytes_of_the_reference(sql: str) -> None:
     for name in LANES:
         assert_same_answer(sql, name)
+
+
+EVERY_DEVICE = ["reference", "cpu, 2 threads, tiles of 256", "lanes, 2 blocks, tiles of 64"]
+
+
+@pytest.mark.parametrize("name", EVERY_DEVICE)
+def test_sums_of_floats_are_exact_and_rounded_once(name: str) -> None:
+    sql = "SELECT sum(air_time), sum(scattered), sum(speed), sum(x) FROM (SELECT *, scattered * scattered AS x FROM flights)"
+    sums = [column[0].as_py() for column in session(name).execute(sql).table().columns]
+    flights_read = tables().storage.snapshot()["flights"].to_arrow()
+    columns = [flights_read[c].drop_null().to_pylist() for c in ("air_time", "scattered", "speed")]
+    columns.append([x * x for x in columns[1]])
+    assert sums == [math.fsum(column) for column in columns]
+
+
+@pytest.mark.parametrize("name", EVERY_DEVICE)
+def test_a_tiny_float_counts_when_large_ones_cancel(name: str) -> None:
+    sql = (
+        "SELECT g, sum(x), avg(x) FROM (VALUES (1, 1e270), (1, 1e-270), (1, -1e270), (2, 4e-324)) AS v(g, x) GROUP BY g"
+    )
+    sums = session(name).execute(sql).table()
+    assert sums["sum(x)"].to_pylist() == [1e-270, 5e-324]
+
+
+@pytest.mark.parametrize("name", EVERY_DEVICE)
+def test_one_nan_leaves_the_machine(name: str) -> None:
+    sql = """SELECT x - x AS a, (x - x)::REAL AS b, -(x - x) AS c, sqrt(-x) AS d, sum(x) - sum(x) AS e, avg(-y) AS f
+             FROM (VALUES ('inf'::DOUBLE, 'nan'::DOUBLE)) AS v(x, y) GROUP BY x"""
+    for column in session(name).execute(sql).table().columns:
+        value = column.chunk(0).buffers()[1].to_pybytes()
+        assert value == (np.float64("nan") if column.type == pa.float64() else np.float32("nan")).tobytes()
+
+
+def test_the_reference_is_chosen_by_its_name_and_told_in_the_receipt() -> None:
+    fresh = Session(Database())
+    fresh.execute("SET device = 'reference'")
+    result = fresh.execute("SELECT 1 + 1")
+    assert result.table().column(0).to_pylist() == [2]
+    assert result.receipt["device"] == "reference" and result.receipt["fallback"] is None
+
+
+def test_without_a_library_or_compiler_queries_run_on_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_library(*_: Any) -> None:
+        raise DeviceError("device cpu: no C++ compiler")
+
+    monkeypatch.setattr("gpudb.kernels.host_build.host_library", no_library)
+    result = Session(Database()).execute("SELECT 6 * 7")
+    assert result.table().column(0).to_pylist() == [42]
+    assert result.receipt["device"] == "reference" and "no C++ compiler" in result.receipt["fallback"]
