@@ -189,7 +189,7 @@ def _round_half_away(x: int, divisor: int) -> int:
 @opcode(
     "{out} = {accumulated} + {code} * {stride}",
     [(R.U32, R.U32, t, R.U32) for t in (R.U8, R.U16, R.U32)] + [(R.I64, R.I64, R.I64, R.I64)],
-    cpp="accumulated + code * stride",
+    cpp="wrapping_add(accumulated, wrapping_multiply(Out(code), stride))",
     forms=("vvs",),
 )
 def MultiplyAdd(accumulated: Array, code: Array, stride: Array) -> Array:

@@ -45,7 +45,7 @@ def RoundToInteger(x: Array) -> Array:
 @opcode(
     "{out} = {base} + {scale} * {stored}",
     [(o, s, o, o) for o in (R.I32, R.I64) for s in CODES],
-    cpp="base + scale * Out(stored)",
+    cpp="wrapping_add(base, wrapping_multiply(scale, Out(stored)))",
     forms=("vss",),
 )
 def Decode(stored: Array, base: Array, scale: Array) -> Array:

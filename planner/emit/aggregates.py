@@ -154,6 +154,7 @@ class GroupKeys:
                     "Subtract", kind, emitter.in_register(value, kind), builder.slot(PlainSlot(kind, key.low))
                 )
                 code = emitter.converted(shifted, R.U32)
+            code = builder.bounded_index(code, key.size)
         if not key.nullable:
             return code
         null = builder.slot(PlainSlot(R.U32, key.size))

@@ -19,6 +19,7 @@ from gpudb.program import (
     Instruction,
     Operand,
     Pipeline,
+    PlainSlot,
     Slot,
     Source,
     SourceColumn,
@@ -150,6 +151,18 @@ class PipelineBuilder:
             self.block(name, signature, result, *operands)
             self._made[key] = result
         return self._made[key]
+
+    def bounded_index(self, index: Operand, size: int) -> Operand:
+        """A u32 index that is below `size` in every row.
+
+        Where the pipeline checks values, the rows that fail, and rows that do not count, may lie outside the range that the
+        check proves for the others; such an index becomes 0, so that nothing is read or written where it points.
+        """
+        if not self.messages or index.kind == COLUMN:
+            return index
+        ends = (self.slot(PlainSlot(R.U32, 0)), self.slot(PlainSlot(R.U32, size - 1)))
+        index = self.vector(index)
+        return self.make("Keep", R.U32, index, self.make("InRange", R.MASK, index, *ends))
 
     def copy_into(self, target: Operand, operand: Operand) -> None:
         """Copy a value into a given register (one of several consecutive ones)."""

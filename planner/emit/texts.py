@@ -214,7 +214,7 @@ class TextEmitter:
             shifted = self.builder.make(
                 "Subtract", kind, self.in_register(value, kind), self.builder.slot(PlainSlot(kind, value.low))
             )
-            index = self.converted(shifted, R.U32)
+            index = self.builder.bounded_index(self.converted(shifted, R.U32), value.high - value.low + 1)
             if value.valid is not None:
                 index = self.builder.make("Keep", R.U32, index, value.valid)
             return RangeDomain(value.sql, value.low, value.high), index

@@ -49,6 +49,14 @@ SPECIAL_FLOATS = [
         -2147483648.5,
     ),
 ]
+# Integers halfway between two floats of 24 or 53 bits, and next to that.
+HALFWAY = [
+    sign * ((1 << top) + (odd << top - bits + 1) + (1 << top - bits) + beside)
+    for bits, top in ((24, 27), (24, 40), (24, 61), (53, 56), (53, 62), (53, 70), (53, 100), (53, 125))
+    for odd in (0, 1)
+    for beside in (-1, 0, 1)
+    for sign in (-1, 1)
+]
 
 
 @dataclass
@@ -105,6 +113,7 @@ def random_values(kind: RegisterType, rows: int, random: np.random.Generator) ->
         *((-1, -2) if signed else (2, 3)),
         1 << width // 2,
         (1 << width // 2) - 1,
+        *(number for number in HALFWAY if low <= number <= high),
     ]
     words = random.integers(0, 1 << 64, (rows, 2), np.uint64)
     which = random.integers(0, 3, rows).tolist()

@@ -29,7 +29,7 @@ R = RegisterType
 TYPES = list(R)
 GREATEST, LEAST = (1 << 63) - 1, -(1 << 63)
 WIDE_WORDS = 137
-DEVICES = [("cpu", 64, 1), ("cpu", 1024, 3), ("lanes", 64, 2), ("lanes", 256, 3)]
+DEVICES = [("cpu", 64, 3), ("cpu", 1024, 1), ("lanes", 64, 2), ("lanes", 256, 3)]
 SIZES = [[], [1], [64], [130], [64, 65, 0, 63, 1], [4096, 1000]]
 
 everywhere = pytest.mark.parametrize("where", DEVICES, ids=lambda d: f"{d[0]}-{d[1]}-{d[2]}")
@@ -99,6 +99,21 @@ def test_gathered_values_and_validity(where: Any, rows: int) -> None:
         builder.emit(builder.value("Gather", (kind, kind, R.U32), values, at))
     builder.emit(builder.value("GatherValidity", (R.MASK, R.U32), bits, at))
     assert_same_rows(where, builder.pipeline(), [builder.part(rows)])
+
+
+@everywhere
+@pytest.mark.parametrize("rows", [1, 63, 65])
+def test_no_index_is_taken_from_behind_the_rows_of_a_tile(where: Any, rows: int) -> None:
+    builder = Builder()
+    table = builder.lookup_table(R.I64, np.arange(100) * 7)
+    for kind in (R.U8, R.U16, R.U32):
+        numbers = builder.value("RowNumber", (R.I64,))  # behind the last row its register holds anything
+        index = builder.make("Convert", (R.U32, R.I64), "v", numbers)
+        if kind is not R.U32:
+            index = builder.make("Convert", (kind, R.U32), "v", index)
+        builder.emit(builder.make("Lookup", (R.I64, kind, R.I64), "vp", index, table))
+    for found in assert_same_rows(where, builder.pipeline(), [Part(rows, 0, [], builder.slot_values)]):
+        assert found.tolist() == [7 * row for row in range(rows)]
 
 
 @everywhere
@@ -274,7 +289,7 @@ def test_dense_groups(where: Any, sizes: list[int], capacity: int) -> None:
 
 
 @everywhere
-@pytest.mark.parametrize("kind", ["usual", "special", "any bits", "large", "tiny", "cancelling"])
+@pytest.mark.parametrize("kind", ["usual", "special", "any bits", "large", "tiny", "cancelling", "ties", "small"])
 @pytest.mark.parametrize("rows", [1, 2, 700])
 def test_exact_sums_variances_and_correlations(where: Any, kind: str, rows: int) -> None:
     capacity, random = 3, seeded(10, rows)
@@ -302,6 +317,37 @@ def test_exact_sums_variances_and_correlations(where: Any, kind: str, rows: int)
     assert_same_groups(where, [(pipeline, [builder.part(rows)])], read)
 
 
+@everywhere
+@pytest.mark.parametrize(
+    ("terms", "total"),
+    [
+        ([1.0, 2.0**-53], 1.0),
+        ([1.0, 2.0**-53, 2.0**-1074], 1.0 + 2.0**-52),
+        ([1.0, 2.0**-53, -(2.0**-1074)], 1.0),
+        ([1.0 + 2.0**-52, 2.0**-53], 1.0 + 2.0**-51),
+        ([-1.0, -(2.0**-53), -(2.0**-500)], -1.0 - 2.0**-52),
+        ([1.7976931348623157e308, 2.0**970], np.inf),
+        ([1.7976931348623157e308, 2.0**970, -(2.0**-1074)], 1.7976931348623157e308),
+        ([2.0**-1074, -(2.0**-1074)], 0.0),
+    ],
+)
+def test_an_exact_sum_is_rounded_once_to_nearest_even(where: Any, terms: list[float], total: float) -> None:
+    builder, words = Builder(), Words()
+    group = builder.vector(builder.constant(R.U32, 0))
+    keep = builder.vector(builder.constant(R.MASK, 1))
+    one = builder.vector(builder.constant(R.F64, 1.0))
+    x = builder.column(Column(R.F64, stored(np.array(terms), R.F64)))
+    builder.block("GroupFirst", (R.U32,), group)
+    word = words.take("add", 0, WIDE_WORDS)
+    builder.block("GroupAddWide", (R.U32, R.F64), group, word, x, one, keep)
+    pipeline = builder.pipeline(GroupSink("dense", 1, 0, tuple(words.found)))
+
+    def read(groups: Operand, reader: Builder) -> None:
+        reader.emit(reader.value("WideToFloat", (R.F64, R.U32), groups, word))
+
+    assert assert_same_groups(where, [(pipeline, [builder.part(len(terms))])], read)[0].tolist() == [total]
+
+
 def floats(kind: str, rows: int, random: np.random.Generator) -> np.ndarray:
     """Doubles of one kind."""
     normal = random.normal(size=rows)
@@ -316,13 +362,17 @@ def floats(kind: str, rows: int, random: np.random.Generator) -> np.ndarray:
             return np.copysign(1.7e308, normal) * random.random(rows)
         case "tiny":
             return np.ldexp(random.integers(-9, 9, rows).astype(float), random.integers(-1074, -1000, rows))
+        case "small":  # squares and products near the least double
+            return np.ldexp(normal, random.integers(-545, -530, rows))
+        case "ties":  # sums halfway between two doubles, or just beside that
+            return np.ldexp(random.choice([-1.0, 1.0], rows), random.choice([0, 1, -53, -54, -120, -300], rows))
     parts = np.concatenate([normal * 1e300, normal * 1e-300, np.zeros(rows)])
     return random.permutation(np.concatenate([parts, -parts[:rows]]))[:rows]
 
 
 @everywhere
 @pytest.mark.parametrize("key_words", [1, 2, 3])
-@pytest.mark.parametrize("distinct", [1, 50, 3000, 30_000])
+@pytest.mark.parametrize("distinct", [1, 50, 3000, 6000, 30_000])
 def test_hash_groups_grow_and_are_ordered_by_their_first_row(where: Any, key_words: int, distinct: int) -> None:
     random = seeded(11, key_words, distinct)
     builder, words = Builder(), Words()
