@@ -319,27 +319,32 @@ def test_exact_sums_variances_and_correlations(where: Any, kind: str, rows: int)
 
 @everywhere
 @pytest.mark.parametrize(
-    ("terms", "total"),
+    ("terms", "factor", "total"),
     [
-        ([1.0, 2.0**-53], 1.0),
-        ([1.0, 2.0**-53, 2.0**-1074], 1.0 + 2.0**-52),
-        ([1.0, 2.0**-53, -(2.0**-1074)], 1.0),
-        ([1.0 + 2.0**-52, 2.0**-53], 1.0 + 2.0**-51),
-        ([-1.0, -(2.0**-53), -(2.0**-500)], -1.0 - 2.0**-52),
-        ([1.7976931348623157e308, 2.0**970], np.inf),
-        ([1.7976931348623157e308, 2.0**970, -(2.0**-1074)], 1.7976931348623157e308),
-        ([2.0**-1074, -(2.0**-1074)], 0.0),
+        ([1.0, 2.0**-53], 1.0, 1.0),
+        ([1.0, 2.0**-53, 2.0**-1074], 1.0, 1.0 + 2.0**-52),
+        ([1.0, 2.0**-53, -(2.0**-1074)], 1.0, 1.0),
+        ([1.0 + 2.0**-52, 2.0**-53], 1.0, 1.0 + 2.0**-51),
+        ([-1.0, -(2.0**-53), -(2.0**-500)], 1.0, -1.0 - 2.0**-52),
+        ([1.7976931348623157e308, 2.0**970], 1.0, np.inf),
+        ([1.7976931348623157e308, 2.0**970, -(2.0**-1074)], 1.0, 1.7976931348623157e308),
+        ([2.0**-1074, -(2.0**-1074)], 1.0, 0.0),
+        ([2.0**-535], 2.0**-540, 0.0),
+        ([2.0**-535, 2.0**-600], 2.0**-540, 2.0**-1074),
+        ([2.0**-534, 2.0**-535, -(2.0**-600)], 2.0**-540, 2.0**-1074),
     ],
 )
-def test_an_exact_sum_is_rounded_once_to_nearest_even(where: Any, terms: list[float], total: float) -> None:
+def test_an_exact_sum_is_rounded_once_to_nearest_even(
+    where: Any, terms: list[float], factor: float, total: float
+) -> None:
     builder, words = Builder(), Words()
     group = builder.vector(builder.constant(R.U32, 0))
     keep = builder.vector(builder.constant(R.MASK, 1))
-    one = builder.vector(builder.constant(R.F64, 1.0))
+    y = builder.vector(builder.constant(R.F64, factor))
     x = builder.column(Column(R.F64, stored(np.array(terms), R.F64)))
     builder.block("GroupFirst", (R.U32,), group)
     word = words.take("add", 0, WIDE_WORDS)
-    builder.block("GroupAddWide", (R.U32, R.F64), group, word, x, one, keep)
+    builder.block("GroupAddWide", (R.U32, R.F64), group, word, x, y, keep)
     pipeline = builder.pipeline(GroupSink("dense", 1, 0, tuple(words.found)))
 
     def read(groups: Operand, reader: Builder) -> None:
