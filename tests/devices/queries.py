@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -85,6 +86,14 @@ def database() -> Database:
         tables[name] = builder.finish(name)
     made.storage.commit(tables, made.storage.version)
     return made
+
+
+def content(table: pa.Table) -> list[Any]:
+    """Schema and the bytes of every buffer."""
+    chunks = [chunk for column in table.columns for chunk in column.chunks]
+    assert all(chunk.offset == 0 for chunk in chunks)
+    buffers = [[None if b is None else b.to_pybytes() for b in chunk.buffers()] for chunk in chunks]
+    return [table.schema.remove_metadata(), table.num_rows, buffers]
 
 
 QUERIES = [

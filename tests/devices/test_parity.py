@@ -15,7 +15,7 @@ from gpudb.devices.lanes import LanesDevice
 from gpudb.devices.reference import ReferenceDevice
 from gpudb.errors import DeviceError, Error
 from gpudb.session import Database, Session
-from tests.devices.queries import FAILING, QUERIES, database
+from tests.devices.queries import FAILING, QUERIES, content, database
 
 DEVICES = {
     f"cpu, {threads} threads, tiles of {tile_rows}": (CpuDevice, threads, tile_rows)
@@ -63,14 +63,6 @@ def answer(name: str, sql: str) -> pa.Table | str:
         return session(name).execute(sql).table()
     except Error as error:
         return f"{type(error).__name__}: {error}"
-
-
-def content(table: pa.Table) -> list[Any]:
-    """Schema and the bytes of every buffer."""
-    chunks = [chunk for column in table.columns for chunk in column.chunks]
-    assert all(chunk.offset == 0 for chunk in chunks)
-    buffers = [[None if b is None else b.to_pybytes() for b in chunk.buffers()] for chunk in chunks]
-    return [table.schema.remove_metadata(), table.num_rows, buffers]
 
 
 def assert_same_answer(sql: str, name: str) -> None:
