@@ -2,6 +2,7 @@
 
 cpu        kernels compiled by the host compiler, all cores
 reference  NumPy, running the opcode table's bodies: slow, always there, the living definition
+lanes      for tests: the cpu's kernels with many lanes a block, as a GPU runs them; no session can choose it
 """
 
 from __future__ import annotations

@@ -48,8 +48,13 @@ class Key:
 
     @property
     def wide(self) -> bool:
-        """True where the key needs a 64-bit word of its own: any BIGINT, any float."""
+        """True where the key needs 64-bit words of its own: any BIGINT, any float, any HUGEINT."""
         return self.size > 1 << 62
+
+    @property
+    def own_words(self) -> int:
+        """How many, if it is wide."""
+        return 2 if self.value.type is R.I128 else 1
 
 
 def make_key(emitter: ExpressionEmitter, value: Value) -> Key:
@@ -115,7 +120,7 @@ class GroupKeys:
         for k, key in enumerate(keys):
             if key.wide:
                 found[k] = (words, 0, 64)
-                words += 1
+                words += key.own_words
         places = [found[k] for k in range(len(keys))]
         nulls = [null_found.get(k) for k in range(len(keys))]
         return GroupKeys(keys, False, 0, words, places, nulls)
@@ -184,10 +189,12 @@ class GroupKeys:
             assert word is not None
             value = emitter.decoded(value)
             if key.wide:
-                code = builder.make("OrderWord", R.I64, builder.vector(value.operand))
-                if value.valid is not None:
-                    code = builder.make("Keep", R.I64, code, value.valid)
-                put(word, 0, code)
+                names = ("HighWord", "LowWord") if key.own_words == 2 else ("OrderWord",)
+                for k, name in enumerate(names):
+                    code = builder.make(name, R.I64, builder.vector(value.operand))
+                    if value.valid is not None:
+                        code = builder.make("Keep", R.I64, code, value.valid)
+                    put(word + k, 0, code)
                 if null is not None:
                     present = value.valid
                     if present is None:
@@ -239,6 +246,9 @@ class GroupKeys:
                     flag = builder.make("ShiftRight", R.I64, flag, builder.slot(PlainSlot(R.I64, null[1])))
                     flag = builder.make("BitAnd", R.I64, flag, builder.slot(PlainSlot(R.I64, 1)))
                     valid = builder.make("Ne", R.MASK, flag, builder.slot(PlainSlot(R.I64, 0)))
+                if key.own_words == 2:
+                    low = builder.block_once("GroupKey", (R.I64, R.U32), R.I64, rows, word + 1)
+                    return Value(source.sql, R.I128, joined_words(emitter, code, low), valid, source.low, source.high)
                 return word_value(emitter, code, source, valid)
             if offset:
                 code = builder.make("ShiftRight", R.I64, code, builder.slot(PlainSlot(R.I64, offset)))
@@ -249,6 +259,14 @@ class GroupKeys:
         if key.low:
             code = builder.make("Add", R.I64, code, builder.slot(PlainSlot(R.I64, key.low)))
         return word_value(emitter, code, source, valid)
+
+
+def joined_words(emitter: ExpressionEmitter, high: Operand, low: Operand) -> Operand:
+    """A 128-bit integer from its HighWord and LowWord: high * 2**64 + (low + 2**63)."""
+    make, slot = emitter.builder.make, emitter.builder.slot
+    upper = make("Multiply", R.I128, make("Convert", R.I128, high), slot(PlainSlot(R.I128, 1 << 64)))
+    lower = make("Add", R.I128, make("Convert", R.I128, low), slot(PlainSlot(R.I128, 1 << 63)))
+    return make("Add", R.I128, upper, lower)
 
 
 def word_value(emitter: ExpressionEmitter, word: Operand, like: Value, valid: Operand | None) -> Value:

@@ -145,6 +145,7 @@ QUERIES = [
     "SELECT ratio, count(*), min(id) FROM flights GROUP BY ratio",
     "SELECT tail, day, ratio, wide, count(*), sum(delay), first(id) FROM flights GROUP BY ALL",
     "SELECT wide, big, scattered, tail, sum(air_time) FROM flights GROUP BY ALL",
+    "SELECT delay::HUGEINT * 10000000000000000000000 AS h, month, count(*), sum(id) FROM flights GROUP BY ALL",
     "SELECT fee % 7, delay > 0, count(*) FROM (SELECT id % 7 AS fee, delay FROM flights) GROUP BY ALL",
     "SELECT carrier, count(DISTINCT tail), count(DISTINCT month), sum(DISTINCT delay) FROM flights GROUP BY carrier",
     "SELECT tail, count(DISTINCT delay) FROM flights GROUP BY tail",
