@@ -194,6 +194,6 @@ def test_nvrtc_compiles_the_same_text_without_a_gpu() -> None:
     options = [b"--gpu-architecture=sm_90", b"-std=c++17"]
     (outcome,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
+    log = bytearray(size)  # NVRTC writes here: `bytes` of one character are shared by the whole process
     nvrtc.nvrtcGetProgramLog(program, log)
     assert outcome == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()

@@ -442,11 +442,11 @@ def test_nvrtc_compiles_the_same_text_without_a_gpu() -> None:
     ]
     (outcome,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
+    log = bytearray(size)  # NVRTC writes here: `bytes` of one character are shared by the whole process
     nvrtc.nvrtcGetProgramLog(program, log)
     assert outcome == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
     _, size = nvrtc.nvrtcGetPTXSize(program)
-    ptx = b" " * size
+    ptx = bytearray(size)
     nvrtc.nvrtcGetPTX(program, ptx)
     assert b"fma.rn.f64" not in ptx
     assert b".extern" not in ptx
