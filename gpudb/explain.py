@@ -57,7 +57,7 @@ def explain(
         rows = [(*line, expected.get(line[0]) if line[1] is None else None) for line in lines]
         return _result([*COLUMNS, ("bytes", BIGINT)], rows)
     profile: list[Any] = []
-    result = session._query(program, program.types, raw, catalog, stages, lap, cached=False, profile=profile)
+    result = session.run_program(program, program.types, raw, catalog, stages, lap, cached=False, profile=profile)
     result.table()
     measured = {step: (rows, seconds * 1e3) for step, seconds, rows in profile}
     rows = []

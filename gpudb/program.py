@@ -157,14 +157,6 @@ class PlainSlot:
 
 
 @dataclass(frozen=True)
-class ConstantValiditySlot:
-    """1 where a constant expression is not NULL."""
-
-    expression: Any
-    type: RegisterType = RegisterType.MASK
-
-
-@dataclass(frozen=True)
 class ConstantIntervalSlot:
     """One field (months, days, microseconds) of a constant INTERVAL."""
 
@@ -285,7 +277,6 @@ LookupTable = TextTable | TranslationTable | RankTable | MemberTable
 Slot = (
     ConstantSlot
     | PlainSlot
-    | ConstantValiditySlot
     | ConstantIntervalSlot
     | BaseSlot
     | ScaleSlot
@@ -480,8 +471,6 @@ class Program:
     types: tuple[SqlType, ...]
     tables: tuple[str, ...]
     result: int
-    logical: str = ""
-    evaluate: Any = field(default=None, compare=False)
     exact: Any = field(default=None, compare=False)
 
     @cached_property

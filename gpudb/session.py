@@ -104,14 +104,13 @@ class StatementCatalog:
         self.relations: dict[str, Any] = {}
         self.loaded: dict[str, TableVersion] = {}
         self.deep = False  # the statement nests further than an ordinary stack allows
-        self._lowered = {name.lower(): name for name in snapshot}
 
     def version(self, key: str) -> TableVersion:
         """The table version behind a catalog key."""
         if key in self.loaded:
             return self.loaded[key]
-        if key in self._lowered:
-            return self.snapshot[self._lowered[key]]
+        if key in self.snapshot:
+            return self.snapshot[key]
         return self.session.registered(key)
 
     def table(self, name: str) -> TableLayout | None:
@@ -119,7 +118,7 @@ class StatementCatalog:
         key = name.lower()
         if key in self.relations and key not in self.loaded:
             return self._declared(key)
-        if key in self.loaded or key in self._lowered or self.session.is_registered(key):
+        if key in self.loaded or key in self.snapshot or self.session.is_registered(key):
             return self._keyed(key, self.version(key).layout())
         return None
 
@@ -291,7 +290,7 @@ class Session:
         if cached is not None:
             lap("plan")
             try:
-                return self._query(cached.program, cached.types, raw, catalog, stages, lap, cached=True)
+                return self.run_program(cached.program, cached.types, raw, catalog, stages, lap, cached=True)
             except Error as error:
                 error.span = moved_span(error.span, cached.sql, sql)
                 raise
@@ -330,7 +329,7 @@ class Session:
             kept = not statement.volatile and not catalog.relations and not isinstance(values, dict)
             if kept and tuple(parsed.parameters) == tuple(str(n + 1) for n in range(len(values))):
                 self._keep_plan(key, sql, program, statement, raw, catalog)
-            return self._query(program, program.types, raw, catalog, stages, lap, cached=False)
+            return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False)
         from gpudb.statements import run_statement
 
         return run_statement(self, statement, raw, catalog, stages, lap)
@@ -410,7 +409,7 @@ class Session:
         if self._run is run:
             self._run = None
 
-    def _query(
+    def run_program(
         self,
         program: Program,
         types: tuple[SqlType, ...],
@@ -461,7 +460,7 @@ class Session:
         """The rows of a plan, for statements that store or write them."""
         _, program = self.program(plan, catalog, lap)
         stages: dict[str, float] = {}
-        return self._query(program, program.types, raw, catalog, stages, lap, cached=False).batches()
+        return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False).batches()
 
 
 def same_value(left: Any, right: Any) -> bool:

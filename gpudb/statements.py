@@ -81,10 +81,9 @@ def _counted(rows: int) -> Result:
     return Result(schema, [BIGINT], rows, {}, iter([batch]))
 
 
-def _make_room(session: Session, name: str, catalog: StatementCatalog, if_not_exists: bool, or_replace: bool) -> bool:
+def _make_room(name: str, catalog: StatementCatalog, if_not_exists: bool, or_replace: bool) -> bool:
     """May the table be made?  False where IF NOT EXISTS says to leave it."""
-    del session
-    if name.lower() in {n.lower() for n in catalog.snapshot}:
+    if name in catalog.snapshot:
         if if_not_exists:
             return False
         if not or_replace:
@@ -93,7 +92,7 @@ def _make_room(session: Session, name: str, catalog: StatementCatalog, if_not_ex
 
 
 def _create(session: Session, statement: statements.CreateTable, catalog: StatementCatalog) -> Result:
-    if not _make_room(session, statement.name, catalog, statement.if_not_exists, statement.or_replace):
+    if not _make_room(statement.name, catalog, statement.if_not_exists, statement.or_replace):
         return _nothing()
     if any(statement.not_null):
         raise NotSupportedError("NOT NULL constraints are not supported", hint="leave NOT NULL out")
@@ -105,7 +104,7 @@ def _create(session: Session, statement: statements.CreateTable, catalog: Statem
 def _create_as(
     session: Session, statement: statements.CreateTableAs, raw: list[Any], catalog: StatementCatalog, lap: Any
 ) -> Result:
-    if not _make_room(session, statement.name, catalog, statement.if_not_exists, statement.or_replace):
+    if not _make_room(statement.name, catalog, statement.if_not_exists, statement.or_replace):
         return _nothing()
     columns = tuple(statement.plan.columns)
     store = session.database.storage
@@ -143,7 +142,7 @@ def _file_stream(session: Session, plan: Any, catalog: StatementCatalog) -> Iter
 
 
 def _drop(session: Session, statement: statements.DropTable, catalog: StatementCatalog) -> Result:
-    if statement.name.lower() not in {n.lower() for n in catalog.snapshot}:
+    if statement.name not in catalog.snapshot:
         if statement.if_exists:
             return _nothing()
         raise CatalogError(f"table not found: {statement.name}")

@@ -108,13 +108,3 @@ DEVICE void gpudb_text_copy_block(const TextLaunch& text, int64 block, int64 blo
     }
 }
 ENTRY(gpudb_text_copy, TextLaunch)
-
-/// Sum of 8-byte loads over a buffer: what memory can give this library; for benchmarks.
-struct ReadLaunch { const int64* words; int64* sums; int64 rows; };
-DEVICE void gpudb_read_block(const ReadLaunch& read, int64 block, int64 blocks) {
-    int64 begin, end, total = 0;
-    worker_share(read.rows, block * LANES + LANE, blocks * LANES, begin, end);
-    VECTORISE for (int64 i = begin; i < end; ++i) total += read.words[i];
-    read.sums[block * LANES + LANE] = total;
-}
-ENTRY(gpudb_read, ReadLaunch)

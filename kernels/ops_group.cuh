@@ -198,7 +198,7 @@ DEVICE void op_GroupArgMin(const Tile& tile, const Instruction& ins) {
 }
 
 /// How the words of two tables combine; GROUP_ARG_MIN stands for three words.
-enum : uint8 { WORD_ADD = 0, WORD_MIN = 1, WORD_MAX = 2, WORD_ARG_MIN = 3, WORD_SKIP = 4 };
+enum : uint8 { WORD_ADD = 0, WORD_MIN = 1, WORD_MAX = 2, WORD_ARG_MIN = 3, WORD_REST = 4 };
 
 DEVICE void combine_words(int64* into, const int64* from, const uint8* kinds, int64 stride) {
     for (int64 w = 0; w < stride; ++w) {

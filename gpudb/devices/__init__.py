@@ -22,6 +22,7 @@ class Devices:
     def __init__(self) -> None:
         self._made: dict[Any, Any] = {}
         self._missing: dict[str, DeviceError] = {}
+        self._logged: set[str] = set()
 
     def choose(self, settings: Mapping[str, Any]) -> tuple[Any, str, str | None]:
         """(device, reason, fallback or None) for SET device.  Raises DeviceError where the wanted one cannot be had."""
@@ -43,8 +44,8 @@ class Devices:
             return self._device("reference", settings), "no host library", reason
 
     def _log_once(self, text: str) -> None:
-        if text not in self._missing:
-            self._missing[text] = DeviceError(text)
+        if text not in self._logged:
+            self._logged.add(text)
             logger.warning("fallback: %s", text)
 
     def _device(self, name: str, settings: Mapping[str, Any]) -> Any:

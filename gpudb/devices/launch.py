@@ -32,10 +32,8 @@ CompactLaunch = _struct("CompactLaunch", "source target tile_counts tile_offsets
 OffsetsLaunch = _struct("OffsetsLaunch", "tile_counts tile_offsets", "num_tiles")
 BitsLaunch = _struct("BitsLaunch", "source target ones", "rows")
 TextLaunch = _struct("TextLaunch", "codes validity dictionary_offsets dictionary_bytes sums offsets bytes", "rows")
-ReadLaunch = _struct("ReadLaunch", "words sums", "rows")
 
 ROW_GROUP = np.dtype([("rows", "<i8"), ("first_row", "<i8"), ("first_tile", "<i8"), ("line", "<i8")])
-GROUP_TABLE = np.dtype([(name, "<i8") for name, _ in GroupTable._fields_])  # type: ignore[misc]
 
 WORD_KINDS = {"add": 0, "min": 1, "max": 2, "arg": 3, "rest": 4}
 MASK64 = (1 << 64) - 1

@@ -23,6 +23,7 @@ from gpudb.program import (
     LimitRows,
     MakeValues,
     OrderGroups,
+    OutputColumn,
     Pipeline,
     Program,
     SingleRowSource,
@@ -239,8 +240,6 @@ class Machine:
 
     def _values(self, step: MakeValues) -> StepRows:
         """Literal rows as columns; a text column gets a dictionary of its own."""
-        from gpudb.program import OutputColumn
-
         columns: list[Any] = []
         types: list[RegisterType] = []
         outputs: list[OutputColumn] = []

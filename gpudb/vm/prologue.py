@@ -15,7 +15,6 @@ from gpudb.program import (
     CodeSlot,
     ConstantIntervalSlot,
     ConstantSlot,
-    ConstantValiditySlot,
     DaySlot,
     MemberTable,
     PairSizeSlot,
@@ -65,8 +64,6 @@ class Prologue:
             case ConstantSlot(expression=expression):
                 value = self._constant(expression)
                 return 0 if value is None else value
-            case ConstantValiditySlot(expression=expression):
-                return int(self._constant(expression) is not None)
             case ConstantIntervalSlot(expression=expression, part=part):
                 return getattr(self._constant(expression), part)
             case CodeSlot(dictionary=dictionary, expression=expression, side=side):

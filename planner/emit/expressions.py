@@ -11,7 +11,7 @@ type, a check comes first and `Fail` names the row; it looks only at rows that c
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from gpudb.functions import lookup
 from gpudb.functions.registry import Overload
 from gpudb.instruction_set import function_opcode_name
 from gpudb.planner.emit.builder import PipelineBuilder, Value
-from gpudb.planner.emit.texts import TextEmitter
+from gpudb.planner.emit.texts import TextEmitter, common_dictionary
 from gpudb.planner.expressions import (
     And,
     Call,
@@ -43,6 +43,7 @@ from gpudb.program import (
     ConstantIntervalSlot,
     ConstantSlot,
     DaySlot,
+    DictionaryReference,
     MemberTable,
     Operand,
     PlainSlot,
@@ -67,6 +68,36 @@ def integer_register(low: int, high: int) -> R:
     if INT32[0] <= low and high <= INT32[1]:
         return R.I32
     return R.I64 if INT64[0] <= low and high <= INT64[1] else R.I128
+
+
+@dataclass(frozen=True)
+class CommonForm:
+    """What several values of one SQL type become to stand in one column: register type, bounds, dictionary of texts."""
+
+    kind: R
+    low: Any
+    high: Any
+    dictionary: DictionaryReference | None = None
+
+    def properties(self) -> dict[str, Any]:
+        """The fields that a Value of this form has."""
+        return {"low": self.low, "high": self.high, "dictionary": self.dictionary}
+
+
+def common_form(sql: SqlType, values: list[Value]) -> CommonForm:
+    """The form that holds all of several values of one SQL type."""
+    if sql.is_text:
+        dictionary, high = common_dictionary(values)
+        return CommonForm(R.U32, 0, high, dictionary)
+    if sql.is_float:
+        known = [v for v in values if not v.is_null]
+        if known and all(v.low is not None and v.high is not None for v in known):
+            return CommonForm(sql.register, min(v.low for v in known), max(v.high for v in known))
+        return CommonForm(sql.register, None, None)
+    if sql.kind == "BOOLEAN":
+        return CommonForm(R.MASK, 0, 1)
+    low, high = min(v.low for v in values), max(v.high for v in values)
+    return CommonForm(integer_register(low, high), low, high)
 
 
 class ExpressionEmitter(TextEmitter):
@@ -435,22 +466,14 @@ class ExpressionEmitter(TextEmitter):
 
     def unified(self, sql: SqlType, values: list[Value]) -> tuple[R, list[Operand], dict[str, Any]]:
         """Several values of one SQL type in one register type; with the bounds and dictionary of any of them."""
-        if sql.is_text:
-            operands, reference, high = self.unified_texts(values)
-            return R.U32, operands, {"low": 0, "high": high, "dictionary": reference}
-        if sql.is_float:
-            known = [v for v in values if not v.is_null]
-            lows, highs = [v.low for v in known], [v.high for v in known]
-            least = min(lows) if lows and None not in lows else None
-            greatest = max(highs) if highs and None not in highs else None
-            kind = sql.register
-            return kind, [self.in_register(v, kind) for v in values], {"low": least, "high": greatest}
-        if sql.kind == "BOOLEAN":
-            return R.MASK, [self.in_register(self.decoded(v), R.MASK) for v in values], {"low": 0, "high": 1}
-        decoded = [self.decoded(v) for v in values]
-        low, high = min(v.low for v in decoded), max(v.high for v in decoded)
-        kind = integer_register(low, high)
-        return kind, [self.in_register(v, kind) for v in decoded], {"low": low, "high": high}
+        form = common_form(sql, values)
+        return form.kind, [self.in_form(v, form) for v in values], form.properties()
+
+    def in_form(self, value: Value, form: CommonForm) -> Operand:
+        """A value in a form that it shares with others."""
+        if form.dictionary is not None:
+            return self.in_dictionary(value, form.dictionary)
+        return self.in_register(self.decoded(value), form.kind)
 
     def choose(self, condition: Operand, then: Value, otherwise: Value, sql: SqlType) -> Value:
         """condition ? then : otherwise, validity included."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from gpudb.catalog import Catalog
 from gpudb.errors import NotSupportedError
 from gpudb.planner.emit.aggregates import GREATEST_WORD, Accumulators, Feed, Finish, GroupKeys, make_key
 from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
-from gpudb.planner.emit.expressions import ExpressionEmitter, integer_register
+from gpudb.planner.emit.expressions import ExpressionEmitter, common_form, integer_register
 from gpudb.planner.expressions import AggregateCall, Expression, Literal, conjuncts
 from gpudb.planner.logical import (
     Aggregate,
@@ -28,6 +29,7 @@ from gpudb.planner.logical import (
     Values,
 )
 from gpudb.program import (
+    PLAIN,
     REGISTER,
     BaseSlot,
     ColumnDictionary,
@@ -48,7 +50,7 @@ from gpudb.program import (
     StepSource,
     TableSource,
 )
-from gpudb.types import RegisterType, SqlType
+from gpudb.types import BIGINT, RegisterType
 
 R = RegisterType
 
@@ -273,7 +275,7 @@ class QueryEmitter:
 
     # ------------------------------------------------------------------------------------------- order and limit
 
-    def _sort(self, node: Sort, limit: Limit | None = None) -> Left:
+    def _sort(self, node: Sort) -> Left:
         stream = self.stream(node.input)
         emitter = stream.emitter()
         words: list[Value] = []
@@ -287,7 +289,8 @@ class QueryEmitter:
     def _limit(self, node: Limit) -> Left:
         if isinstance(node.input, Sort):
             left = self._sort(node.input)
-            order = self.add(LimitRows(left.order or 0, node.count, node.offset))
+            assert left.order is not None, "a sort leaves an order"
+            order = self.add(LimitRows(left.order, node.count, node.offset))
             return replace(left, order=order)
         stream = self.stream(node.input)
         values = [stream.values[k] for k in range(len(node.columns))]
@@ -306,17 +309,13 @@ class QueryEmitter:
         for column, (_, sql) in zip(columns, node.columns, strict=True):
             nullable = any(v.valid is not None for v in column)
             settled = [self._settled(s.emitter(), v) for s, v in zip(streams, column, strict=True)]
-            kind, low, high, dictionary = unified_form(sql, settled)
+            form = common_form(sql, settled)
             for stream, value, out in zip(streams, settled, unified, strict=True):
-                emitter = stream.emitter()
-                if sql.is_text and not value.is_null:
-                    operand = emitter.translated(value, dictionary)
-                else:
-                    operand = emitter.in_register(value, kind)
+                operand = stream.emitter().in_form(value, form)
                 valid = value.valid
                 if nullable and valid is None:
                     valid = stream.builder.vector(stream.builder.slot(PlainSlot(R.MASK, 1)))
-                out.append(Value(sql, kind, operand, valid, low, high, dictionary))
+                out.append(Value(sql, form.kind, operand, valid, **form.properties()))
         became: tuple[Value, ...] = ()
         for stream, values in zip(streams, unified, strict=True):
             step, became = self.emit(stream, values)
@@ -448,34 +447,13 @@ class QueryEmitter:
         return finish, closer
 
 
-PLAIN_OPERAND = Operand(3, 0)
+PLAIN_OPERAND = Operand(PLAIN, 0)
 WIDTH_TYPE = {1: R.U8, 2: R.U16, 4: R.U32, 8: R.I64, 16: R.I128}
-
-
-def unified_form(sql: SqlType, values: list[Value]) -> tuple[R, Any, Any, Any]:
-    """Register type, bounds and dictionary that hold all values of a union's column."""
-    if sql.is_text:
-        from gpudb.program import UnionDictionary
-
-        references = list(dict.fromkeys(v.dictionary for v in values if not v.is_null)) or [values[0].dictionary]
-        bounds = {v.dictionary: v.high + 1 for v in values if not v.is_null}
-        dictionary = references[0] if len(references) == 1 else UnionDictionary(tuple(references))  # type: ignore[arg-type]
-        return R.U32, 0, max(sum(bounds.values()) - 1, 0), dictionary
-    if sql.is_float:
-        known = [v for v in values if not v.is_null]
-        if known and all(v.low is not None for v in known):
-            return sql.register, min(v.low for v in known), max(v.high for v in known), None
-        return sql.register, None, None, None
-    if sql.kind == "BOOLEAN":
-        return R.MASK, 0, 1, None
-    low, high = min(v.low for v in values), max(v.high for v in values)
-    return integer_register(low, high), low, high, None
 
 
 def sort_words(emitter: ExpressionEmitter, value: Value, descending: bool, nulls_first: bool) -> list[Value]:
     """Order words of an ORDER BY term, most significant first; NULL has a word of its own where it can occur."""
     builder = emitter.builder
-    from gpudb.types import BIGINT
 
     def word(operand: Operand) -> Value:
         return Value(BIGINT, R.I64, operand, None)
@@ -557,6 +535,6 @@ def emit_program(plan: Node, catalog: Catalog, *, exact: bool = False) -> Progra
         types=tuple(sql for _, sql in plan.columns),
         tables=tuple(sorted(emitter.tables)),
         result=result,
-        exact=(lambda: emit_program(plan, catalog, exact=True)) if emitter.fixed_used else None,
+        exact=cache(lambda: emit_program(plan, catalog, exact=True)) if emitter.fixed_used else None,
     )
     return program.verify()

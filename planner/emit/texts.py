@@ -75,19 +75,12 @@ class TextEmitter:
 
     def unified_texts(self, values: list[Value]) -> tuple[list[Operand], DictionaryReference, int]:
         """Several text values as codes of one dictionary; with the greatest code's bound."""
-        references: list[DictionaryReference] = []
-        for value in values:
-            if not value.is_null and value.dictionary not in references:
-                assert value.dictionary is not None
-                references.append(value.dictionary)
-        if not references:
-            assert values[0].dictionary is not None
-            references = [values[0].dictionary]
-        target = references[0] if len(references) == 1 else UnionDictionary(tuple(references))
-        zero = self.builder.slot(PlainSlot(R.U32, 0))
-        operands = [zero if v.is_null else self.translated(v, target) for v in values]
-        bounds = {v.dictionary: v.high + 1 for v in values if not v.is_null}
-        return operands, target, max(sum(bounds.values()) - 1, 0)
+        target, high = common_dictionary(values)
+        return [self.in_dictionary(v, target) for v in values], target, high
+
+    def in_dictionary(self, value: Value, target: DictionaryReference) -> Operand:
+        """The codes of a value in a dictionary that holds all its texts; 0 for a value that is NULL throughout."""
+        return self.builder.slot(PlainSlot(R.U32, 0)) if value.is_null else self.translated(value, target)
 
     def ranks(self, value: Value) -> Operand:
         """Ranks of a text value in binary order."""
@@ -239,3 +232,17 @@ class TextEmitter:
         scaled = self.builder.make("MultiplyAdd", R.U32, zero, left, size)
         one = self.builder.slot(PlainSlot(R.U32, 1))
         return self.builder.make("MultiplyAdd", R.U32, scaled, self.converted(indexes[1][0], R.U32), one)
+
+
+def common_dictionary(values: list[Value]) -> tuple[DictionaryReference, int]:
+    """A dictionary that holds the texts of all values, and the bound of its greatest code."""
+    sizes: dict[DictionaryReference, int] = {}
+    for value in values:
+        if not value.is_null:
+            assert value.dictionary is not None
+            sizes[value.dictionary] = value.high + 1
+    if not sizes:
+        assert values[0].dictionary is not None
+        return values[0].dictionary, 0
+    target = next(iter(sizes)) if len(sizes) == 1 else UnionDictionary(tuple(sizes))
+    return target, max(sum(sizes.values()) - 1, 0)
