@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gpudb.errors import CatalogError, ConversionError, NotSupportedError
+from gpudb.errors import CatalogError, ConversionError, NotSupportedError, OperationalError
 from gpudb.planner import statements
 from gpudb.session import Result, Session, StatementCatalog
 from gpudb.storage import files
@@ -34,7 +34,7 @@ def run_statement(
             return _drop(session, statement, catalog)
         case statements.Insert():
             batches = session.query_batches(statement.plan, raw, catalog, lap)
-            return _append(session, statement.table, batches, catalog)
+            return append_rows(session, statement.table, batches, catalog)
         case statements.CopyFrom():
             return _copy_from(session, statement, catalog)
         case statements.CopyTo():
@@ -156,18 +156,26 @@ def _target(session: Session, name: str, catalog: StatementCatalog) -> TableVers
     return catalog.snapshot[name]
 
 
-def _append(session: Session, name: str, batches: Iterator[pa.RecordBatch], catalog: StatementCatalog) -> Result:
-    """Add rows to a table, all or none."""
-    table = _target(session, name, catalog)
+def append_rows(session: Session, name: str, batches: Iterator[pa.RecordBatch], catalog: StatementCatalog) -> Result:
+    """Add rows to a table, all or none; statements that write at the same time take turns.
+
+    The rows go behind those that others added since the statement was bound.  OperationalError if the table has other
+    columns now, or is gone.
+    """
+    columns = _target(session, name, catalog).columns
     store = session.database.storage
-    with store.staging() as staging:
-        builder = TableBuilder(table.columns, previous=table, sink=staging.sink(table.name, table.columns))
+    with store.write_lock, store.staging() as staging:
+        current = store.snapshot()
+        table = current.get(name)
+        if table is None or table.columns != columns:
+            raise OperationalError(f"another statement changed the table in the meantime: {name}", hint="run it again")
+        builder = TableBuilder(columns, previous=table, sink=staging.sink(table.name, columns))
         for batch in batches:
             session.check_cancelled()
             builder.append(batch)
         rows = builder.num_rows
         if rows:
-            store.commit({table.name: builder.finish(table.name)}, catalog.snapshot.version)
+            store.commit({table.name: builder.finish(table.name)}, current.version)
     return _counted(rows)
 
 
@@ -186,7 +194,7 @@ def _copy_from(session: Session, statement: statements.CopyFrom, catalog: Statem
             yield batch if statement.ordinals is None else _placed(batch, ordinals, table)
 
     try:
-        result = _append(session, statement.table, rows(), catalog)
+        result = append_rows(session, statement.table, rows(), catalog)
     finally:
         session.end_run(run)
     rejected = relation.rejected
