@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from gpudb.errors import NotSupportedError
 from gpudb.planner.emit.builder import PipelineBuilder, Value
-from gpudb.planner.emit.expressions import ExpressionEmitter, integer_register
+from gpudb.planner.emit.expressions import ExpressionEmitter
+from gpudb.planner.emit.ranges import integer_register
 from gpudb.planner.expressions import AggregateCall, Expression
 from gpudb.program import Operand, PlainSlot, RankTable, TableSlot
 from gpudb.types import BIGINT, DOUBLE, RegisterType, SqlType

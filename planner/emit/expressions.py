@@ -17,11 +17,20 @@ from typing import Any
 import numpy as np
 
 from gpudb.errors import NotSupportedError
-from gpudb.functions import lookup
 from gpudb.functions.registry import Overload
 from gpudb.instruction_set import function_opcode_name
 from gpudb.planner.emit.builder import PipelineBuilder, Value
-from gpudb.planner.emit.texts import TextEmitter, common_dictionary
+from gpudb.planner.emit.casts import CastEmitter
+from gpudb.planner.emit.ranges import (
+    INT32,
+    INT64,
+    exact_bounds,
+    float_bounds,
+    integer_register,
+    literal_range,
+    register_range,
+)
+from gpudb.planner.emit.texts import common_dictionary
 from gpudb.planner.expressions import (
     And,
     Call,
@@ -42,32 +51,20 @@ from gpudb.program import (
     BaseSlot,
     ConstantIntervalSlot,
     ConstantSlot,
-    DaySlot,
     DictionaryReference,
     MemberTable,
     Operand,
     PlainSlot,
     RangeSlot,
     ScaleSlot,
-    Slot,
     TableSlot,
 )
 from gpudb.types import BOOLEAN, RegisterType, SqlType
 
 R = RegisterType
-STORED_CODES = (R.U8, R.U16, R.U32)
-INT32 = (-(1 << 31), (1 << 31) - 1)
-INT64 = (-(1 << 63), (1 << 63) - 1)
 NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 COMPARE = {"=": "Eq", "<>": "Ne", "<": "Lt", "<=": "Le", ">": "Gt", ">=": "Ge"}
-
-
-def integer_register(low: int, high: int) -> R:
-    """The narrowest arithmetic register that holds low .. high."""
-    if INT32[0] <= low and high <= INT32[1]:
-        return R.I32
-    return R.I64 if INT64[0] <= low and high <= INT64[1] else R.I128
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ def common_form(sql: SqlType, values: list[Value]) -> CommonForm:
     return CommonForm(integer_register(low, high), low, high)
 
 
-class ExpressionEmitter(TextEmitter):
+class ExpressionEmitter(CastEmitter):
     """Lowers expressions over `inputs`, the values of a node's input columns, into one pipeline."""
 
     def __init__(self, builder: PipelineBuilder, inputs: list[Value], alive: Operand | None) -> None:
@@ -453,14 +450,23 @@ class ExpressionEmitter(TextEmitter):
         low, high = sql.bounds
         if value.low >= low and value.high <= high:
             return value
-        kind_low, kind_high = {R.I32: INT32, R.I64: INT64}.get(value.type, (-(1 << 127), (1 << 127) - 1))
+        return self.within(value, low, high, False, what, expression)
+
+    def within(self, value: Value, low: int, high: int, try_: bool, message: str, expression: Any) -> Value:
+        """The value where it lies in low .. high; elsewhere the statement fails, or (try_) it is NULL."""
+        least, greatest = register_range(value.type)
         ends = [
-            self.builder.slot(PlainSlot(value.type, max(low, kind_low))),
-            self.builder.slot(PlainSlot(value.type, min(high, kind_high))),
+            self.builder.slot(PlainSlot(value.type, max(low, least))),
+            self.builder.slot(PlainSlot(value.type, min(high, greatest))),
         ]
-        bad = self.builder.make("NotInRange", R.MASK, self.builder.vector(value.operand), *ends)
-        self.fail_where(bad, value.valid, "OutOfRangeError", what, expression)
-        return replace(value, low=max(low, value.low), high=min(high, value.high))
+        operand = self.builder.vector(value.operand)
+        valid = value.valid
+        if try_:
+            valid = self.builder.both(valid, self.builder.make("InRange", R.MASK, operand, *ends))
+        else:
+            bad = self.builder.make("NotInRange", R.MASK, operand, *ends)
+            self.fail_where(bad, valid, "OutOfRangeError", message, expression)
+        return replace(value, valid=valid, low=max(low, value.low), high=min(high, value.high))
 
     # ------------------------------------------------------------------------------------------- choice
 
@@ -654,222 +660,6 @@ class ExpressionEmitter(TextEmitter):
         ends = overload.body(np.array([first.low, first.high], dtype))
         return max(low, int(ends[0])), min(high, int(ends[1]))
 
-    # ------------------------------------------------------------------------------------------- casts
-
-    def cast(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
-        """CAST between numbers, dates and booleans here; to and from text by the text emitter."""
-        source = value.sql
-        if source == target:
-            return value
-        if value.is_null or source.kind == "NULL":
-            return self.literal(Literal(target, None))
-        if target.is_text or source.is_text:
-            return self.cast_text(value, target, try_, expression)
-        if (source.kind, target.kind) == ("TIMESTAMP", "DATE") and self._is_narrow(value):
-            return self._stored_day(value, target)
-        value = self.decoded(value)
-        if target.kind == "BOOLEAN":
-            kind = value.type
-            zero = self.builder.slot(PlainSlot(kind, 0))
-            operand = self.builder.make("Ne", R.MASK, self.builder.vector(value.operand), zero)
-            return Value(target, R.MASK, operand, value.valid, 0, 1)
-        if target.is_float:
-            return self._to_float(value, target, try_, expression)
-        if source.is_float:
-            return self._from_float(value, target, try_, expression)
-        return self._exact_to_exact(value, target, try_, expression)
-
-    @staticmethod
-    def _is_narrow(value: Value) -> bool:
-        """Is it a stored column of codes whose whole range doubles hold exactly?"""
-        narrow = value.stored is not None and value.type in STORED_CODES and value.operand.kind != SLOT
-        return narrow and value.high - value.low < 1 << 52
-
-    def _stored_day(self, value: Value, target: SqlType) -> Value:
-        """CAST(timestamp AS DATE) of a stored column, from the stored value itself."""
-        assert value.stored is not None
-        column = value.stored.column
-        slots: list[Slot] = [
-            ScaleSlot(R.F64, column),
-            DaySlot(R.F64, column, "rest"),
-            DaySlot(R.I32, column, "day"),
-        ]
-        operand = self.builder.make("StoredDay", R.I32, value.operand, *(self.builder.slot(s) for s in slots))
-        day = 86_400_000_000
-        return Value(target, R.I32, operand, value.valid, value.low // day, value.high // day)
-
-    def _bounded(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
-        """Within the target's bounds, or the cast fails, or is NULL if it tries only."""
-        low, high = target.bounds
-        if value.low >= low and value.high <= high:
-            return replace(value, sql=target)
-        if not try_:
-            what = f"value out of range in a cast to {target}"
-            return replace(self.checked_range(value, target, expression, what), sql=target)
-        limits = {R.I32: INT32, R.I64: INT64}.get(value.type, (-(1 << 127), (1 << 127) - 1))
-        ends = [
-            self.builder.slot(PlainSlot(value.type, max(low, limits[0]))),
-            self.builder.slot(PlainSlot(value.type, min(high, limits[1]))),
-        ]
-        inside = self.builder.make("InRange", R.MASK, self.builder.vector(value.operand), *ends)
-        valid = self.builder.both(value.valid, inside)
-        return replace(value, sql=target, valid=valid, low=max(low, value.low), high=min(high, value.high))
-
-    def _exact_to_exact(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
-        source = value.sql
-        shift = _scale_of(target) - _scale_of(source)
-        if (
-            source.is_temporal
-            and target.is_temporal
-            and not source.bounds[0] < value.low <= value.high < source.bounds[1]
-        ):
-            return self._with_infinities(value, target, try_, expression)
-        if source.kind == "DATE" and target.kind == "TIMESTAMP":
-            return self._multiplied(value, 86_400_000_000, target, try_, expression)
-        if source.kind == "TIMESTAMP" and target.kind == "DATE":
-            day = 86_400_000_000
-            kind = R.I64
-            micros = self.in_register(value, kind)
-            divisor = self.builder.slot(PlainSlot(kind, day))
-            quotient = self.builder.make("FloorDivide", kind, micros, divisor)
-            low, high = value.low // day, value.high // day
-            result = Value(target, kind, quotient, value.valid, low, high)
-            return replace(result, operand=self.in_register(result, R.I32), type=R.I32)
-        if source.is_temporal or target.is_temporal:
-            raise NotSupportedError(f"cannot cast {source} to {target}", span=expression.span)
-        if shift > 0:
-            return self._multiplied(value, 10**shift, target, try_, expression)
-        if shift < 0:
-            divisor = 10**-shift
-            kind = R.I64 if value.type is not R.I128 else R.I128
-            operand = self.in_register(value, kind)
-            slot = self.builder.slot(PlainSlot(kind, divisor)) if divisor < 1 << 63 or kind is R.I128 else None
-            if slot is None:
-                slot = self.builder.slot(PlainSlot(kind, (1 << 63) - 1))
-            operand = self.builder.make("DivideRounded", kind, self.builder.vector(operand), slot)
-            low, high = _rounded_quotient(value.low, divisor), _rounded_quotient(value.high, divisor)
-            value = Value(target, kind, operand, value.valid, low, high)
-            return self._narrowed(self._bounded(value, target, try_, expression))
-        return self._narrowed(self._bounded(value, target, try_, expression))
-
-    def _with_infinities(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
-        """DATE to TIMESTAMP or back where an infinity may occur, which stays one."""
-        function = lookup("date_as_timestamp" if target.kind == "TIMESTAMP" else "timestamp_as_date")
-        assert function is not None
-        overload = function.overloads[0]
-        operand = self.in_register(value, value.sql.register)
-        valid = value.valid
-        if overload.domain is not None:
-            inside = self.builder.make(function_opcode_name(overload, "domain"), R.MASK, operand)
-            if try_:
-                valid = self.builder.both(valid, inside)
-            else:
-                outside = self.builder.make("Not", R.MASK, inside)
-                self.fail_where(outside, valid, "OutOfRangeError", overload.domain[2], expression)
-        result = self.builder.make(function_opcode_name(overload, "value"), target.register, operand)
-        return Value(target, target.register, result, valid, *target.bounds)
-
-    def _narrowed(self, value: Value) -> Value:
-        kind = integer_register(value.low, value.high)
-        if kind is value.type or value.type is R.MASK and kind is R.I32 and value.sql.kind == "BOOLEAN":
-            return value
-        return replace(value, operand=self.in_register(value, kind), type=kind)
-
-    def _multiplied(self, value: Value, factor: int, target: SqlType, try_: bool, expression: Expression) -> Value:
-        low, high = target.bounds
-        smallest, largest = -(-low // factor), high // factor
-        source_low, source_high = max(value.low, smallest), min(value.high, largest)
-        if value.low < smallest or value.high > largest:  # check before multiplying, so that nothing wraps
-            limits = {R.I32: INT32, R.I64: INT64}.get(value.type, (-(1 << 127), (1 << 127) - 1))
-            ends = [
-                self.builder.slot(PlainSlot(value.type, max(smallest, limits[0]))),
-                self.builder.slot(PlainSlot(value.type, min(largest, limits[1]))),
-            ]
-            operand = self.builder.vector(value.operand)
-            if try_:
-                inside = self.builder.make("InRange", R.MASK, operand, *ends)
-                value = replace(value, valid=self.builder.both(value.valid, inside))
-            else:
-                bad = self.builder.make("NotInRange", R.MASK, operand, *ends)
-                what = f"value out of range in a cast to {target}"
-                self.fail_where(bad, value.valid, "OutOfRangeError", what, expression)
-        low, high = source_low * factor, source_high * factor
-        kind = integer_register(min(low, value.low), max(high, value.high))
-        if value.type is R.I128:
-            kind = R.I128
-        operand = self.builder.make(
-            "Multiply", kind, self.in_register(value, kind), self.builder.slot(PlainSlot(kind, factor))
-        )
-        return self._narrowed(Value(target, kind, operand, value.valid, low, high))
-
-    def _to_float(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
-        kind = target.register
-        low, high = value.low, value.high
-        scale = _scale_of(value.sql)
-        if value.sql.is_temporal:
-            raise NotSupportedError(f"cannot cast {value.sql} to {target}", span=expression.span)
-        if scale:
-            operand = self.in_register(value, R.F64)
-            divisor = self.builder.slot(PlainSlot(R.F64, 10.0**scale))
-            operand = self.builder.make("Divide", R.F64, self.builder.vector(operand), divisor)
-            operand = self.converted(operand, kind)
-            low, high = low / 10.0**scale, high / 10.0**scale
-        else:
-            operand = self.in_register(value, kind)
-        if low is not None and value.sql.is_exact:
-            low, high = _float_or_none(low), _float_or_none(high)
-        if kind is R.F32 and value.type is R.F64:
-            biggest = 3.4028234663852886e38
-            if low is None or high is None or max(abs(low), abs(high)) > biggest:
-                low = high = None
-                wide = self.builder.vector(value.operand)
-                finite = self.builder.make(
-                    "Le",
-                    R.MASK,
-                    self.builder.make("Absolute", R.F64, wide),
-                    self.builder.slot(PlainSlot(R.F64, biggest)),
-                )
-                infinite = self.builder.make(
-                    "Gt",
-                    R.MASK,
-                    self.builder.make("Absolute", R.F64, wide),
-                    self.builder.slot(PlainSlot(R.F64, 1.7976931348623157e308)),
-                )
-                inside = self.builder.make("Or", R.MASK, finite, infinite)
-                if try_:
-                    return Value(target, kind, operand, self.builder.both(value.valid, inside), low, high)
-                bad = self.builder.make("Not", R.MASK, inside)
-                self.fail_where(
-                    bad, value.valid, "OutOfRangeError", f"value out of range in a cast to {target}", expression
-                )
-        if kind is R.F32 and low is not None and high is not None:
-            margin = 1.0000001
-            low = low * margin if low < 0 else low / margin
-            high = high * margin if high > 0 else high / margin
-        return Value(target, kind, operand, value.valid, low, high)
-
-    def _from_float(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
-        if target.is_temporal:
-            raise NotSupportedError(f"cannot cast {value.sql} to {target}", span=expression.span)
-        operand = self.builder.vector(self.in_register(value, R.F64))
-        scale = _scale_of(target)
-        if scale:
-            factor = self.builder.slot(PlainSlot(R.F64, 10.0**scale))
-            operand = self.builder.make("Multiply", R.F64, operand, factor)
-            operand = self.builder.make("RoundAway", R.F64, operand)
-        low, high = target.bounds
-        lowest, highest = _float_limits(low, high)
-        rounded = self.builder.make("RoundEven", R.F64, operand)
-        ends = [self.builder.slot(PlainSlot(R.F64, lowest)), self.builder.slot(PlainSlot(R.F64, highest))]
-        valid = value.valid
-        if try_:
-            valid = self.builder.both(valid, self.builder.make("InRange", R.MASK, rounded, *ends))
-        else:
-            bad = self.builder.make("NotInRange", R.MASK, rounded, *ends)
-            self.fail_where(bad, valid, "OutOfRangeError", f"value out of range in a cast to {target}", expression)
-        kind = integer_register(low, high)
-        return Value(target, kind, self.builder.make("RoundToInteger", kind, rounded), valid, low, high)
-
 
 ARITHMETIC = frozenset("add subtract multiply divide integer_divide modulo negate bit_and bit_or bit_xor".split())
 WORDS = {
@@ -905,63 +695,6 @@ EXACT_OPCODES = {
 OVERFLOWS = {"add": "AddOverflows", "subtract": "SubtractOverflows", "multiply": "MultiplyOverflows"}
 
 
-def exact_bounds(name: str, values: list[Value]) -> tuple[int, int]:
-    """Interval arithmetic on integers."""
-    a = values[0]
-    if name == "negate":
-        return -a.high, -a.low
-    b = values[1]
-    if name == "add":
-        return a.low + b.low, a.high + b.high
-    if name == "subtract":
-        return a.low - b.high, a.high - b.low
-    if name == "multiply":
-        corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-        return min(corners), max(corners)
-    if name == "integer_divide":
-        magnitude = max(abs(a.low), abs(a.high))
-        return -magnitude, magnitude
-    if name == "modulo":
-        magnitude = max(abs(b.low), abs(b.high))
-        limit = min(max(magnitude - 1, 0), max(abs(a.low), abs(a.high)))
-        return (-limit if a.low < 0 else 0), (limit if a.high > 0 else 0)
-    bits = max(v.bit_length() for v in (a.low, a.high, b.low, b.high))
-    low = 0 if a.low >= 0 and b.low >= 0 else -(1 << bits)
-    return low, (1 << bits) - 1
-
-
-def float_bounds(name: str, values: list[Value]) -> tuple[float | None, float | None]:
-    """Interval arithmetic on floats, rounded outwards; None where unknown or not finite."""
-    ends = [(v.low, v.high) for v in values]
-    if any(low is None or high is None for low, high in ends):
-        return None, None
-    (a, b) = ends[0]
-    if name == "negate":
-        return -b, -a
-    if name in ("divide", "modulo"):
-        return None, None
-    (c, d) = ends[1]
-    if name == "add":
-        found = [a + c, b + d]
-    elif name == "subtract":
-        found = [a - d, b - c]
-    else:
-        found = [x * y for x in (a, b) for y in (c, d)]
-    low, high = min(found), max(found)
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return None, None
-    return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
-
-
-def literal_range(literal: Literal) -> tuple[int, int]:
-    """Bounds of an integer literal whose value is a parameter: the plan must hold for every value of its width."""
-    sql = literal.type
-    low, high = sql.bounds
-    if sql.kind in ("TINYINT", "SMALLINT", "INTEGER") or sql.kind == "DECIMAL" and sql.precision <= 9:
-        return max(low, INT32[0]), min(high, INT32[1])
-    return low, high
-
-
 def can_fail(expression: Expression) -> bool:
     """May evaluating this raise an error (overflow, a cast, a function's domain)?"""
     for node in expression.walk():
@@ -974,29 +707,3 @@ def can_fail(expression: Expression) -> bool:
             if overload is not None and (overload.domain is not None or overload.kind == "text"):
                 return True
     return False
-
-
-def _scale_of(sql: SqlType) -> int:
-    return sql.scale if sql.kind == "DECIMAL" else 0
-
-
-def _rounded_quotient(x: int, divisor: int) -> int:
-    quotient = (abs(x) * 2 + divisor) // (2 * divisor)
-    return quotient if x >= 0 else -quotient
-
-
-def _float_or_none(x: float | int) -> float | None:
-    try:
-        return float(x)
-    except OverflowError:
-        return None
-
-
-def _float_limits(low: int, high: int) -> tuple[float, float]:
-    """Greatest range of doubles within the integers low .. high."""
-    lowest, highest = float(low), float(high)
-    if int(lowest) < low:
-        lowest = math.nextafter(lowest, math.inf)
-    if int(highest) > high:
-        highest = math.nextafter(highest, -math.inf)
-    return lowest, highest
