@@ -2,6 +2,7 @@
 
 `print_values` gives text; `parse_values` reads it.  Both run once per distinct value.  Common spellings take Arrow's or
 NumPy's vectorised way; the rest are read character by character, so that no input can take more than linear time.
+Past 600 lines: every type's printer stands beside its parser, as each must undo the other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Text functions: case, parts, padding, searching, hashing, distances.  Positions count characters (code points) from 1.
 
 Each runs once per distinct value: through Arrow compute where a constant argument allows it, else by Python's str, whose
-code points are DuckDB's characters.
+code points are DuckDB's characters.  Past 600 lines: a list of short entries, one a function.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Emit: from a logical plan to a program.
 
 `query.emit_program` walks the plan and opens and closes pipelines; `builder.PipelineBuilder` collects one pipeline's
-columns, slots, registers and instructions; `expressions.ExpressionEmitter` lowers expressions, proving ranges as it goes;
-`aggregates` chooses the group strategy and the accumulator words.
+columns, slots, registers and instructions; `expressions.ExpressionEmitter` lowers expressions (with `casts` and `texts`),
+proving ranges as it goes (`ranges`); `group_keys` chooses how groups are found, `aggregates` the words that hold their aggregates.
 """
 
 from gpudb.planner.emit.query import emit_program

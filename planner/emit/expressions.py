@@ -6,6 +6,8 @@ Two questions are asked of an expression: its `value` (an operand and a validity
 
 Integers travel in the narrowest of i32, i64 and i128 that holds their proven range.  Where a result may leave its SQL
 type, a check comes first and `Fail` names the row; it looks only at rows that count: alive, not NULL, in their CASE branch.
+
+Past 600 lines, since values and conditions ask each other: a comparison is a value, a CASE asks a condition.
 """
 
 from __future__ import annotations

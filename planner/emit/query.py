@@ -13,9 +13,10 @@ from typing import Any
 
 from gpudb.catalog import Catalog
 from gpudb.errors import NotSupportedError
-from gpudb.planner.emit.aggregates import GREATEST_WORD, Accumulators, Feed, Finish, GroupKeys, make_key
+from gpudb.planner.emit.aggregates import GREATEST_WORD, Accumulators, Feed, Finish
 from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter, common_form
+from gpudb.planner.emit.group_keys import GroupKeys, make_key
 from gpudb.planner.emit.ranges import integer_register
 from gpudb.planner.expressions import AggregateCall, Expression, Literal, conjuncts
 from gpudb.planner.logical import (

@@ -1,0 +1,276 @@
+"""Lowering of group keys: how rows find their group, and how a group's key becomes values again.
+
+Groups are found by a dense number where the keys' ranges multiply to a small table, else in a hash table of keys packed
+into 64-bit words.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gpudb.errors import NotSupportedError
+from gpudb.planner.emit.builder import Value
+from gpudb.planner.emit.expressions import ExpressionEmitter
+from gpudb.planner.emit.ranges import integer_register
+from gpudb.program import Operand, PlainSlot
+from gpudb.types import RegisterType
+
+R = RegisterType
+DENSE_GROUPS = 1 << 16  # largest dense table: with three words a group 1.5 MB, which a hash table would need too
+
+
+@dataclass
+class Key:
+    """A group key: codes 0 .. size - 1, and `size` for NULL where it can be NULL."""
+
+    value: Value
+    low: int
+    size: int
+
+    @property
+    def nullable(self) -> bool:
+        return self.value.valid is not None
+
+    @property
+    def codes(self) -> int:
+        """Number of codes, NULL included."""
+        return self.size + self.nullable
+
+    @property
+    def wide(self) -> bool:
+        """True where the key needs 64-bit words of its own: any BIGINT, any float, any HUGEINT."""
+        return self.size > 1 << 62
+
+    @property
+    def own_words(self) -> int:
+        """How many, if it is wide."""
+        return 2 if self.value.type is R.I128 else 1
+
+
+def make_key(emitter: ExpressionEmitter, value: Value) -> Key:
+    """How a value is numbered as a group key."""
+    if value.sql.is_text:
+        return Key(value, 0, value.high + 1)
+    if value.sql.is_float:
+        return Key(value, 0, 1 << 64)
+    if value.sql.kind == "INTERVAL":
+        raise NotSupportedError("GROUP BY an INTERVAL is not supported")
+    low, high = value.low, value.high
+    if value.stored is not None and not value.stored.encoded and 0 <= low <= high // 2:
+        low = 0  # the stored value is the code: nothing to subtract
+    return Key(value, low, high - low + 1)
+
+
+@dataclass
+class GroupKeys:
+    """The keys of one aggregation: dense or hash, and their layout in key words.
+
+    places  per key (word, bit offset, bits) in a hash key, or (None, stride, codes) in a dense number
+    """
+
+    keys: list[Key]
+    dense: bool
+    capacity: int
+    key_words: int
+    places: list[tuple[int | None, int, int]]
+    null_places: list[tuple[int, int] | None]
+
+    @staticmethod
+    def plan(keys: list[Key]) -> GroupKeys:
+        """Dense where the product of the ranges is small, else packed words."""
+        product = math.prod(key.codes for key in keys)
+        if product <= DENSE_GROUPS:
+            places: list[tuple[int | None, int, int]] = []
+            stride = 1
+            for key in keys:
+                places.append((None, stride, key.codes))
+                stride *= key.codes
+            return GroupKeys(keys, True, product, 0, places, [None] * len(keys))
+        places = []
+        nulls: list[tuple[int, int] | None] = []
+        word, used = 0, 0
+
+        def take(bits: int) -> tuple[int, int]:
+            nonlocal word, used
+            if used + bits > 63:
+                word, used = word + 1, 0
+            used += bits
+            return word, used - bits
+
+        narrow = [k for k, key in enumerate(keys) if not key.wide]
+        found: dict[int, tuple[int | None, int, int]] = {}
+        null_found: dict[int, tuple[int, int]] = {}
+        for k in narrow:
+            bits = max(1, (keys[k].codes - 1).bit_length())
+            found[k] = (*take(bits), bits)
+        for k, key in enumerate(keys):
+            if key.wide and key.nullable:
+                null_found[k] = take(1)
+        words = word + 1 if used else 0
+        for k, key in enumerate(keys):
+            if key.wide:
+                found[k] = (words, 0, 64)
+                words += key.own_words
+        places = [found[k] for k in range(len(keys))]
+        nulls = [null_found.get(k) for k in range(len(keys))]
+        return GroupKeys(keys, False, 0, words, places, nulls)
+
+    def locate(self, emitter: ExpressionEmitter, values: list[Value], alive: Operand | None) -> Operand:
+        """Register with each row's group number; rows that do not count get the trash group's."""
+        builder = emitter.builder
+        if not self.dense:
+            return self._find(emitter, values, alive)
+        number: Operand | None = None
+        for key, value, (_, stride, _) in zip(self.keys, values, self.places, strict=True):
+            code = self._code32(emitter, key, value)
+            if number is None:
+                number = builder.vector(emitter.converted(code, R.U32))
+            else:
+                number = builder.make(
+                    "MultiplyAdd", R.U32, number, builder.vector(code), builder.slot(PlainSlot(R.U32, stride))
+                )
+        if number is None:
+            number = builder.vector(builder.slot(PlainSlot(R.U32, 0)))
+        if alive is None:
+            return number
+        return builder.make("Select", R.U32, alive, number, builder.slot(PlainSlot(R.U32, self.capacity)))
+
+    def _code32(self, emitter: ExpressionEmitter, key: Key, value: Value) -> Operand:
+        builder = emitter.builder
+        if value.sql.is_text or (value.stored is not None and not value.stored.encoded and key.low == 0):
+            code = value.operand
+        else:
+            value = emitter.decoded(value)
+            if key.low == 0:
+                code = emitter.converted(value.operand, R.U32) if value.type is not R.U32 else value.operand
+            else:
+                kind = integer_register(min(value.low, key.low), max(value.high, 0, key.size))
+                shifted = builder.make(
+                    "Subtract", kind, emitter.in_register(value, kind), builder.slot(PlainSlot(kind, key.low))
+                )
+                code = emitter.converted(shifted, R.U32)
+            code = builder.bounded_index(code, key.size)
+        if not key.nullable:
+            return code
+        null = builder.slot(PlainSlot(R.U32, key.size))
+        if value.valid is None:
+            return code
+        return builder.make("Select", R.U32, value.valid, builder.vector(emitter.converted(code, R.U32)), null)
+
+    def _find(self, emitter: ExpressionEmitter, values: list[Value], alive: Operand | None) -> Operand:
+        builder = emitter.builder
+        words: list[Operand | None] = [None] * self.key_words
+        zero = builder.vector(builder.slot(PlainSlot(R.I64, 0)))
+
+        def put(word: int, offset: int, code: Operand) -> None:
+            before = words[word]
+            if before is None and offset == 0:
+                words[word] = code
+                return
+            words[word] = builder.make(
+                "MultiplyAdd",
+                R.I64,
+                zero if before is None else before,
+                code,
+                builder.slot(PlainSlot(R.I64, 1 << offset)),
+            )
+
+        for key, value, (word, offset, _), null in zip(self.keys, values, self.places, self.null_places, strict=True):
+            assert word is not None
+            value = emitter.decoded(value)
+            if key.wide:
+                names = ("HighWord", "LowWord") if key.own_words == 2 else ("OrderWord",)
+                for k, name in enumerate(names):
+                    code = builder.make(name, R.I64, builder.vector(value.operand))
+                    if value.valid is not None:
+                        code = builder.make("Keep", R.I64, code, value.valid)
+                    put(word + k, 0, code)
+                if null is not None:
+                    present = value.valid
+                    if present is None:
+                        present = builder.vector(builder.slot(PlainSlot(R.MASK, 1)))
+                    put(null[0], null[1], emitter.converted(present, R.I64))
+                continue
+            code = builder.vector(emitter.converted(value.operand, R.I64))
+            if key.low:
+                code = builder.make("Subtract", R.I64, code, builder.slot(PlainSlot(R.I64, key.low)))
+            if key.nullable and value.valid is not None:
+                code = builder.make("Select", R.I64, value.valid, code, builder.slot(PlainSlot(R.I64, key.size)))
+            put(word, offset, code)
+        first = builder.register(R.I64, self.key_words) if self.key_words > 1 else None
+        if first is None:
+            keys = words[0]
+            assert keys is not None
+        else:  # the kernel wants the words in consecutive registers
+            keys = first
+            for k, operand in enumerate(words):
+                assert operand is not None
+                target = Operand(first.kind, first.number + k, R.I64)
+                builder.copy_into(target, operand)
+        mask = alive if alive is not None else builder.vector(builder.slot(PlainSlot(R.MASK, 1)))
+        result = builder.register(R.U32)
+        builder.block("GroupFind", (R.U32, R.I64), result, keys, mask, self.key_words)
+        return result
+
+    def value(self, emitter: ExpressionEmitter, rows: Operand, number: int) -> Value:
+        """Key `number` of the groups named by a register, decoded."""
+        builder = emitter.builder
+        key = self.keys[number]
+        word, offset, bits = self.places[number]
+        valid: Operand | None = None
+        source = key.value
+        if word is None:  # group number / stride % codes
+            code: Operand = rows
+            kind = R.I64
+            code = emitter.converted(rows, kind)
+            if offset > 1:
+                code = builder.make("IntegerDivide", kind, code, builder.slot(PlainSlot(kind, offset)))
+            if offset * bits < self.capacity:
+                code = builder.make("Modulo", kind, code, builder.slot(PlainSlot(kind, bits)))
+        else:
+            code = builder.block_once("GroupKey", (R.I64, R.U32), R.I64, rows, word)
+            if key.wide:
+                null = self.null_places[number]
+                if null is not None:
+                    flag = builder.block_once("GroupKey", (R.I64, R.U32), R.I64, rows, null[0])
+                    flag = builder.make("ShiftRight", R.I64, flag, builder.slot(PlainSlot(R.I64, null[1])))
+                    flag = builder.make("BitAnd", R.I64, flag, builder.slot(PlainSlot(R.I64, 1)))
+                    valid = builder.make("Ne", R.MASK, flag, builder.slot(PlainSlot(R.I64, 0)))
+                if key.own_words == 2:
+                    low = builder.block_once("GroupKey", (R.I64, R.U32), R.I64, rows, word + 1)
+                    return Value(source.sql, R.I128, joined_words(emitter, code, low), valid, source.low, source.high)
+                return word_value(emitter, code, source, valid)
+            if offset:
+                code = builder.make("ShiftRight", R.I64, code, builder.slot(PlainSlot(R.I64, offset)))
+            code = builder.make("BitAnd", R.I64, code, builder.slot(PlainSlot(R.I64, (1 << bits) - 1)))
+        if key.nullable:
+            valid = builder.make("Ne", R.MASK, code, builder.slot(PlainSlot(R.I64, key.size)))
+            code = builder.make("Keep", R.I64, code, valid)
+        if key.low:
+            code = builder.make("Add", R.I64, code, builder.slot(PlainSlot(R.I64, key.low)))
+        return word_value(emitter, code, source, valid)
+
+
+def joined_words(emitter: ExpressionEmitter, high: Operand, low: Operand) -> Operand:
+    """A 128-bit integer from its HighWord and LowWord: high * 2**64 + (low + 2**63)."""
+    make, slot = emitter.builder.make, emitter.builder.slot
+    upper = make("Multiply", R.I128, make("Convert", R.I128, high), slot(PlainSlot(R.I128, 1 << 64)))
+    lower = make("Add", R.I128, make("Convert", R.I128, low), slot(PlainSlot(R.I128, 1 << 63)))
+    return make("Add", R.I128, upper, lower)
+
+
+def word_value(emitter: ExpressionEmitter, word: Operand, like: Value, valid: Operand | None) -> Value:
+    """An order word (or plain integer) back as a value like another."""
+    builder = emitter.builder
+    sql = like.sql
+    if sql.is_text:
+        kind = R.U32
+    elif sql.is_float:
+        kind = sql.register
+    elif sql.kind == "BOOLEAN":
+        kind = R.MASK
+    else:
+        kind = integer_register(like.low, like.high)
+    operand = word if kind is R.I64 else builder.make("FromOrderWord", kind, word)
+    return Value(sql, kind, operand, valid, like.low, like.high, like.dictionary)
