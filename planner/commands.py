@@ -5,6 +5,7 @@ sqlglot keeps EXPLAIN, SHOW and SET as text and knows COPY differently, so those
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from sqlglot.errors import ParseError as SqlglotParseError
@@ -14,6 +15,9 @@ from sqlglot.tokens import Token, TokenType
 from gpudb.errors import NotSupportedError, ParseError
 from gpudb.planner.parse import Command
 from gpudb.planner.tokens import DIALECT, FUNCTION, closing_of, plain, span_of_token, split_at, word_of
+
+# Without a handler of its own sqlglot's warnings go to standard error; a program that wants them still gets them.
+logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 _QUERY_STARTS = frozenset("select with values from table ( create insert drop".split())
 _UNSUPPORTED_STARTS = frozenset(
