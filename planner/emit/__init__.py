@@ -2,7 +2,8 @@
 
 `query.emit_program` walks the plan and opens and closes pipelines; `builder.PipelineBuilder` collects one pipeline's
 columns, slots, registers and instructions; `expressions.ExpressionEmitter` lowers expressions (with `casts` and `texts`),
-proving ranges as it goes (`ranges`); `group_keys` chooses how groups are found, `aggregates` the words that hold their aggregates.
+proving ranges as it goes (`ranges`); `group_keys` chooses how groups are found, `aggregates` the words of
+their aggregates.
 """
 
 from gpudb.planner.emit.query import emit_program
