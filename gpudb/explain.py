@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gpudb.devices.work import StepProfile
 from gpudb.planner import statements
 from gpudb.planner.explain import logical_lines
 from gpudb.program import (
@@ -38,7 +39,8 @@ def explain(
 ) -> Result:
     """One row a line: the logical plan first (step NULL), then each step of the program and its instructions.
 
-    ANALYZE runs the statement and adds rows and milliseconds a step; MEMORY adds the bytes each step is expected to hold.
+    ANALYZE runs the statement and adds rows and milliseconds: of a step, the rows it left; of an instruction, the rows set in
+    the mask it makes, or else those it ran over, and its share of the step's time by the device's own clock.  MEMORY adds the bytes each step is expected to hold.
     """
     inner = statement.statement
     plan = getattr(inner, "plan", None)
@@ -56,14 +58,15 @@ def explain(
         expected = forecast_bytes(program)
         rows = [(*line, expected.get(line[0]) if line[1] is None else None) for line in lines]
         return _result([*COLUMNS, ("bytes", BIGINT)], rows)
-    profile: list[Any] = []
+    profile: list[StepProfile] = []
     result = session.run_program(program, program.types, raw, catalog, stages, lap, cached=False, profile=profile)
     result.table()
-    measured = {step: (rows, seconds * 1e3) for step, seconds, rows in profile}
-    rows = []
-    for line in lines:
-        own = measured.get(line[0], (None, None)) if line[1] is None and line[0] is not None else (None, None)
-        rows.append((*line, *own))
+    measured: dict[tuple[int | None, int | None], tuple[int | None, float]] = {}
+    for step in profile:
+        measured[step.step, None] = (step.rows, step.seconds * 1e3)
+        for n, (seconds, seen) in enumerate(step.instructions):
+            measured[step.step, n] = (seen, seconds * 1e3)
+    rows = [(*line, *measured.get(line[:2], (None, None))) for line in lines]
     answer = _result([*COLUMNS, ("rows", BIGINT), ("milliseconds", DOUBLE)], rows)
     answer.receipt.update(result.receipt)
     return answer

@@ -46,6 +46,11 @@ class Instruction:
     operands: tuple[Operand, ...]
     note: str = ""
 
+    @property
+    def makes_mask(self) -> bool:
+        """True where the result is a mask."""
+        return operand_names(self.variant)[0] == "out" and self.variant.signature[0] is RegisterType.MASK
+
     def __str__(self) -> str:
         names = dict(zip(operand_names(self.variant), map(str, self.operands), strict=False))
         return self.variant.opcode.synopsis.format(**names)

@@ -418,7 +418,7 @@ class Session:
         stages: dict[str, float],
         lap: Any,
         cached: bool,
-        profile: list[Any] | None = None,
+        profile: list[StepProfile] | None = None,
     ) -> Result:
         """Run a program; its rows are computed here and exported as they are read."""
         from gpudb.planner.logical import SlotName

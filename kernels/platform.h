@@ -48,6 +48,7 @@ DEVICE void atomic_max(int64* where, int64 value) { atomicMax((long long*)where,
 DEVICE uint64 compare_and_swap(uint64* where, uint64 expected, uint64 desired) { return atomicCAS((unsigned long long*)where, (unsigned long long)expected, (unsigned long long)desired); }
 DEVICE uint64 float64_bits(float64 x) { return (uint64)__double_as_longlong(x); }
 DEVICE float64 float64_from_bits(uint64 x) { return __longlong_as_double((int64)x); }
+DEVICE int64 ticks() { return clock64(); }
 DEVICE float64 exact_floor(float64 x) { return floor(x); }
 DEVICE float64 exact_ceil(float64 x) { return ceil(x); }
 DEVICE float64 exact_trunc(float64 x) { return trunc(x); }
@@ -118,6 +119,15 @@ DEVICE uint64 compare_and_swap(uint64* where, uint64 expected, uint64 desired) {
 }
 DEVICE uint64 float64_bits(float64 x) { uint64 bits; __builtin_memcpy(&bits, &x, 8); return bits; }
 DEVICE float64 float64_from_bits(uint64 bits) { float64 x; __builtin_memcpy(&x, &bits, 8); return x; }
+DEVICE int64 ticks() {
+#if defined(__x86_64__)
+    return int64(__builtin_ia32_rdtsc());
+#elif defined(__aarch64__)
+    int64 count;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(count));
+    return count;
+#endif
+}
 DEVICE float64 exact_floor(float64 x) { return __builtin_floor(x); }
 DEVICE float64 exact_ceil(float64 x) { return __builtin_ceil(x); }
 DEVICE float64 exact_trunc(float64 x) { return __builtin_trunc(x); }

@@ -20,7 +20,8 @@ struct GroupTable {
 };
 
 /// Everything one launch of a pipeline needs.  Pointers are device pointers.  `tables` has one table a block (CPU) or one;
-/// `source` is the finished table that GroupWord and its kin read.
+/// `source` is the finished table that GroupWord and its kin read.  `profile`, for EXPLAIN ANALYZE, is blocks x instructions x
+/// 3: ticks, rows, and whether rows are the ones of the mask that the instruction makes rather than those it ran over.
 struct Launch {
     const Instruction* instructions;
     const RowGroup* groups;
@@ -36,6 +37,7 @@ struct Launch {
     const int64* cancel;
     int64* error;
     int64* flags;
+    int64* profile;
     int64 num_instructions, num_groups, num_tiles, num_columns, num_slots, tile_rows, arena_bytes;
 };
 

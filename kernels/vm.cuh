@@ -1,14 +1,32 @@
 // The interpreter: blocks take tiles from a shared counter and run the program over each.
 
+/// Adds what an instruction took and the rows it saw to the block's profile.  Every lane must get here.
+NOINLINE void profile_instruction(const Tile& tile, const Instruction& ins, int64* entry, int64 took) {
+    int64 rows = LANE == 0 ? tile.rows : 0;
+    if (entry[2]) {
+        const Mask* mask = operand<Mask>(tile, ins.p[0]);
+        rows = 0;
+        EACH_ROW(i, tile.rows) rows += mask[i];
+    }
+    rows = block_sum(tile, rows);
+    if (LANE == 0) {
+        entry[0] += took;
+        entry[1] += rows;
+    }
+}
+
 /// Runs the program over one tile; a tile with no row alive after SkipIfNone ends early, with a count of 0.
-DEVICE void run_tile(Tile& tile, const Launch& launch) {
+DEVICE void run_tile(Tile& tile, const Launch& launch, int64* profile) {
     const Instruction* RESTRICT program = launch.instructions;
     const int64 count = launch.num_instructions;
     tile.overflow = false;
     if (launch.tile_counts && LANE == 0) launch.tile_counts[tile.index] = 0;
     for (int64 pc = 0; pc < count; ++pc) {
-        if (!execute(tile, program[pc], pc) || tile.overflow) break;
+        const int64 began = profile ? ticks() : 0;
+        const bool more = execute(tile, program[pc], pc);
         sync_lanes();
+        if (profile) profile_instruction(tile, program[pc], profile + 3 * pc, ticks() - began);
+        if (!more || tile.overflow) break;
     }
     if (launch.tile_done && LANE == 0) launch.tile_done[tile.index] = !tile.overflow;
 }
@@ -41,7 +59,7 @@ DEVICE void gpudb_pipeline_block(const Launch& launch, int64 block, int64 blocks
             tile.row = (index - group->first_tile) * launch.tile_rows;
             const int64 left = group->rows - tile.row;
             tile.rows = int(left < launch.tile_rows ? left : launch.tile_rows);
-            run_tile(tile, launch);
+            run_tile(tile, launch, launch.profile ? launch.profile + 3 * block * launch.num_instructions : nullptr);
             if (tile.overflow) return;
         }
     }

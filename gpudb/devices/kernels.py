@@ -138,6 +138,12 @@ class KernelDevice:
         arguments.error = self.address(error)
         arguments.flags = self.address(flags)
         arguments.cancel = self.cancel_word(run)
+        profile = None
+        if work.profile is not None:
+            counters = np.zeros((blocks, len(pipeline.instructions), 3), np.int64)
+            counters[:, :, 2] = [instruction.makes_mask for instruction in pipeline.instructions]
+            profile = self.from_host(counters.reshape(-1))
+            arguments.profile = self.address(profile)
         if work.source_table is not None:
             source = np.frombuffer(bytes(work.source_table.table), np.uint8)
             arguments.source = pinned(source)
@@ -147,6 +153,9 @@ class KernelDevice:
             return self._run_groups(work, pipeline.sink, arguments, tiles, blocks)
         finally:
             run.check()
+            if profile is not None and work.profile is not None:
+                found = self.to_host(profile, np.int64, counters.size).reshape(counters.shape)
+                work.profile += found.sum(axis=0)[:, :2]
             failed = int(self.to_host(error, np.int64, 1)[0])
             if failed != NO_ERROR:
                 instruction = pipeline.instructions[failed & 0xFFFF]

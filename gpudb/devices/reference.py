@@ -53,7 +53,7 @@ class ReferenceDevice:
         for part in parts:
             run.check()
             tile = Tile(pipeline, part, table, work.source_table)
-            tile.run()
+            tile.run(work.profile)
             tiles.append(tile)
             if isinstance(sink, EmitSink):
                 run.ledger.take(tile.emitted_rows * sum(kind.width for kind in sink.columns))

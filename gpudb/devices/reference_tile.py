@@ -7,6 +7,7 @@ the limbs of kernels/ops_sum.cuh but the result.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -256,14 +257,23 @@ class Tile:
         self.inexact = False
         self._line = 0
 
-    def run(self) -> None:
-        """Run all instructions, up to a SkipIfNone that finds no row alive."""
+    def run(self, profile: Array | None = None) -> None:
+        """Run all instructions, up to a SkipIfNone that finds no row alive; adds to `profile` as `Work` says."""
         with np.errstate(all="ignore"):
             for line, instruction in enumerate(self.pipeline.instructions):
                 self._line = line
+                began = time.perf_counter_ns()
+                more = True
                 if instruction.variant.opcode.role == "elementwise":
                     self._elementwise(instruction)
-                elif getattr(self, instruction.variant.opcode.name)(*instruction.operands) is False:
+                else:
+                    more = getattr(self, instruction.variant.opcode.name)(*instruction.operands) is not False
+                if profile is not None:
+                    rows = self.rows
+                    if instruction.makes_mask:
+                        rows = int(np.count_nonzero(self.registers[instruction.operands[0].number]))
+                    profile[line] += (time.perf_counter_ns() - began, rows)
+                if not more:
                     return
 
     def _elementwise(self, instruction: Instruction) -> None:

@@ -50,6 +50,16 @@ class Ledger:
         self.held -= size
 
 
+@dataclass(frozen=True)
+class StepProfile:
+    """What EXPLAIN ANALYZE shows of a step: rows it left (None: groups), and per instruction its seconds and rows."""
+
+    step: int
+    seconds: float
+    rows: int | None
+    instructions: tuple[tuple[float, int], ...] = ()
+
+
 @dataclass
 class Run:
     """One execution of a program: cancellation, memory, and the counters of its receipt.
@@ -65,7 +75,7 @@ class Run:
     host_rows: int = 0
     progress: float = 0.0
     timer: Any = None
-    profile: list[Any] | None = None
+    profile: list[StepProfile] | None = None
 
     def check(self) -> None:
         """Raise QueryCancelled if somebody asked for it; value 2 means the time-out."""
@@ -80,6 +90,8 @@ class Work:
 
     source_table  the finished group table that its GroupWord instructions read
     into          the group table that its sink adds to, when it is not a new one
+    profile       (instructions, 2) int64 to which the device adds each instruction's time, in units of its own, and rows:
+                  the ones of the mask it makes, or those it ran over; None where nobody asks
     """
 
     pipeline: Pipeline
@@ -87,6 +99,7 @@ class Work:
     run: Run
     source_table: Any = None
     into: Any = None
+    profile: np.ndarray | None = None
 
 
 @dataclass

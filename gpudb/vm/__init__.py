@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpudb import errors
-from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, Work
+from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, StepProfile, Work
 from gpudb.errors import InternalError
 from gpudb.program import (
     EmitSink,
@@ -71,6 +71,7 @@ class Machine:
     steps: dict[int, StepRows] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._counters: dict[int, np.ndarray] = {}
         self.texts = Texts(dict(self.tables), self.steps, self.constant, self.cache)
 
     def execute(self) -> StepRows:
@@ -92,12 +93,18 @@ class Machine:
                 case MakeValues():
                     self.steps[number] = self._values(step)
             if self.run.profile is not None:
-                self.run.profile.append((number, time.perf_counter() - began, self._rows_of(number)))
+                self.run.profile.append(self._profile(number, time.perf_counter() - began))
         return self.steps[self.program.result]
 
-    def _rows_of(self, number: int) -> int | None:
+    def _profile(self, number: int, seconds: float) -> StepProfile:
+        """A step's time, shared out over its instructions by the device's own clock."""
         emitted = self.steps[number].emitted
-        return None if emitted is None else emitted.rows
+        instructions: tuple[tuple[float, int], ...] = ()
+        if number in self._counters:
+            counters = self._counters[number]
+            total = max(1, int(counters[:, 0].sum()))
+            instructions = tuple((seconds * took / total, rows) for took, rows in counters.tolist())
+        return StepProfile(number, seconds, None if emitted is None else emitted.rows, instructions)
 
     # ------------------------------------------------------------------------------- pipelines
 
@@ -109,6 +116,8 @@ class Machine:
             into = self.steps[pipeline.sink.into].group
         limit = self._limit_of(pipeline)
         work = Work(pipeline, parts, self.run, source_table, into)
+        if self.run.profile is not None:
+            work.profile = self._counters[number] = np.zeros((len(pipeline.instructions), 2), np.int64)
         try:
             if limit is None or len(parts) < 2:
                 result = self.device.run_pipeline(work)
