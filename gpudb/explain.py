@@ -117,5 +117,10 @@ def _sink(pipeline: Pipeline) -> str:
     sink = pipeline.sink
     if isinstance(sink, EmitSink):
         return f"emit {len(sink.values)} column(s)"
-    name = {"one": "Reduce", "dense": f"GroupDense of {sink.capacity}", "hash": "GroupHash"}[sink.kind]
+    name = {
+        "one": "Reduce",
+        "dense": f"GroupDense of {sink.capacity}",
+        "indexed": f"GroupIndexed of {sink.capacity}",
+        "hash": "GroupHash",
+    }[sink.kind]
     return f"{name}, {len(sink.words)} word(s) a group" + ("" if sink.into is None else f" into step {sink.into}")

@@ -19,4 +19,7 @@ def _pipeline_bytes(pipeline: Pipeline) -> int:
         width = sum(kind.width for kind in sink.columns)
         return pipeline.row_bound * width * (2 if sink.filtered else 1)
     groups = sink.capacity if sink.kind != "hash" else pipeline.row_bound
-    return (groups + 1) * (len(sink.words) + sink.key_words) * 8
+    if sink.kind == "indexed":
+        groups = min(groups, pipeline.row_bound)
+    heads = (sink.capacity + 1) * 4 if sink.kind == "indexed" else 0
+    return (groups + 1) * (len(sink.words) + sink.key_words) * 8 + heads

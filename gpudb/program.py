@@ -172,10 +172,11 @@ class ConstantIntervalSlot:
 
 @dataclass(frozen=True)
 class BaseSlot:
-    """Base of a stored column's chunk."""
+    """Base of a stored column's chunk, plus a number."""
 
     type: RegisterType
     column: int
+    plus: int = 0
 
 
 @dataclass(frozen=True)
@@ -375,9 +376,10 @@ class EmitSink:
 class GroupSink:
     """A group table.
 
-    kind      one (no keys), dense (group number computed from keys of small range), hash
-    capacity  groups of a dense table
-    key_words 64-bit words of a hash table's key
+    kind      one (no keys); dense (a group's number is its keys' number among all that their ranges allow); indexed (the
+              same numbers lead to entries made as they occur); hash (entries found by key words)
+    capacity  key numbers of a dense or indexed table
+    key_words 64-bit words of a table's key: of an indexed table 1, the number
     words     one an accumulator word: (how it combines, initial value); word 0 is the first row
               (min, max, add, arg: the first of three words, rest: the others)
     into      the step whose table this pipeline adds to, or None for a table of its own
@@ -487,7 +489,7 @@ class Program:
         """Check everything a device relies on; raises InternalError naming the instruction.  Returns the program.
 
         Every register is written before it is read, types agree with the variant, columns, slots and steps exist,
-        steps only look back, and a register's place in the arena overlaps another live register's only with equal width.
+        what lies before a Compact is read behind it at its rows only, steps only look back, and a register's place in the arena overlaps another live register's only with equal width.
         """
         for number, step in enumerate(self.steps):
             if isinstance(step, Pipeline):
@@ -499,8 +501,13 @@ class Program:
         return self
 
 
+AT_ROWS = ("Pick", "PickValidity", "Emit", "Gather")
+"""Instructions that read columns and registers at row numbers, not row by row."""
+
+
 def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -> None:
     written: set[int] = set()
+    whole: set[int] | None = None  # registers from before a Compact
     for line, ins in enumerate(pipeline.instructions):
         variant = ins.variant
         where = f"step {number}, instruction {line}: {variant}"
@@ -517,12 +524,20 @@ def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -
                     continue
                 if operand.number not in written:
                     raise InternalError(f"register {operand.number} is read before it is written: {where}")
+                if whole is not None and operand.number in whole and variant.opcode.name not in AT_ROWS:
+                    raise InternalError(f"register {operand.number} has rows that Compact left out: {where}")
             elif operand.kind == COLUMN and not 0 <= operand.number < len(pipeline.columns):
                 raise InternalError(f"no such column {operand.number}: {where}")
+            elif operand.kind == COLUMN and whole is not None and variant.opcode.name not in AT_ROWS:
+                raise InternalError(f"column {operand.number} has rows that Compact left out: {where}")
             elif operand.kind == SLOT and not 0 <= operand.number < len(pipeline.slots):
                 raise InternalError(f"no such slot {operand.number}: {where}")
             if elementwise:
                 _verify_operand_type(pipeline, variant, k, operand, where)
+        if variant.opcode.name == "Compact":
+            if whole is not None:
+                raise InternalError(f"a pipeline is compacted twice: {where}")
+            whole = set(written)
         if first_is_result:
             if ins.operands[0].kind != REGISTER:
                 raise InternalError(f"a result must be a register: {where}")

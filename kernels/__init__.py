@@ -52,8 +52,8 @@ def _case(number: int, variant: Variant) -> str:
     if opcode.role == "block":
         types = ", ".join(t.cpp for t in variant.signature)
         call = f"op_{opcode.name}<{types}>" if types else f"op_{opcode.name}"
-        if opcode.name == "SkipIfNone":
-            return f"case {number}: return op_SkipIfNone(tile, ins);"
+        if opcode.name in ("SkipIfNone", "Compact"):
+            return f"case {number}: return {call}(tile, ins);"
         last = ", pc" if opcode.name == "Fail" else ""
         return f"case {number}: {call}(tile, ins{last}); break;"
     out, *inputs = variant.signature

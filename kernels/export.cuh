@@ -4,19 +4,20 @@ struct CompactLaunch {
     const void* in;
     void* out;
     const int32* tile_counts;
-    const int64* tile_offsets;  // exclusive prefix sum of the counts
-    int64 num_tiles, tile_rows, width;
+    const int64* tile_starts;   // where a tile's rows are
+    const int64* tile_offsets;  // where they belong: exclusive prefix sum of the counts
+    int64 num_tiles, width;
 };
 
 template <class T>
 DEVICE void compact_tile(const CompactLaunch& compact, int64 tile) {
-    const T* RESTRICT in = (const T*)compact.in + tile * compact.tile_rows;
+    const T* RESTRICT in = (const T*)compact.in + compact.tile_starts[tile];
     T* RESTRICT out = (T*)compact.out + compact.tile_offsets[tile];
     const int rows = compact.tile_counts[tile];
     VECTORISE EACH_ROW(i, rows) out[i] = in[i];
 }
 
-/// Rows of each tile's stretch moved next to each other.
+/// The rows of each tile moved to where they belong.
 DEVICE void gpudb_compact_block(const CompactLaunch& compact, int64 block, int64 blocks) {
     for (int64 tile = block; tile < compact.num_tiles; tile += blocks) {
         switch (compact.width) {
@@ -30,16 +31,19 @@ DEVICE void gpudb_compact_block(const CompactLaunch& compact, int64 block, int64
 }
 ENTRY(gpudb_compact, CompactLaunch)
 
-/// Prefix sum of tile counts; the last offset is the total.
-struct OffsetsLaunch { const int32* tile_counts; int64* tile_offsets; int64 num_tiles; };
+/// Prefix sum of tile counts; `result` is the total and how many tiles lie elsewhere than they belong.
+struct OffsetsLaunch { const int32* tile_counts; const int64* tile_starts; int64* tile_offsets; int64* result; int64 num_tiles; };
 DEVICE void gpudb_offsets_block(const OffsetsLaunch& offsets, int64 block, int64 blocks) {
     if (block != 0 || LANE != 0) return;
-    int64 total = 0;
+    int64 total = 0, astray = 0;
     for (int64 tile = 0; tile < offsets.num_tiles; ++tile) {
+        const int32 count = offsets.tile_counts[tile];
         offsets.tile_offsets[tile] = total;
-        total += offsets.tile_counts[tile];
+        astray += (count != 0) & (offsets.tile_starts[tile] != total);
+        total += count;
     }
-    offsets.tile_offsets[offsets.num_tiles] = total;
+    offsets.result[0] = total;
+    offsets.result[1] = astray;
 }
 ENTRY(gpudb_offsets, OffsetsLaunch)
 

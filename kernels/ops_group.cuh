@@ -43,6 +43,53 @@ DEVICE int64 find_or_insert(const GroupTable& table, const int64* key, int64 ste
     }
 }
 
+/// The entry + 1 of a dense key number, inserted as it is new; 0 if the table is full.
+NOINLINE uint32 insert_number(const GroupTable& table, uint32 number) {
+    const int64 fresh = PRIVATE_TABLES ? (*table.used)++ : atomic_add(table.used, 1);
+    if (fresh >= table.capacity) return 0;
+    table.keys[fresh] = int64(number);
+    fence();
+    uint32* head = (uint32*)table.heads + number;
+    const uint32 seen = compare_and_swap(head, 0, uint32(fresh + 1));
+    if (seen == 0) return uint32(fresh + 1);
+    table.words[fresh * table.stride] = UNUSED_ENTRY;
+    return seen;
+}
+
+/// The entry of a key of any table with keys, inserted if it is new; -1 if the table is full.
+DEVICE int64 entry_of(const GroupTable& table, const int64* key) {
+    if (table.numbers == 0) return find_or_insert(table, key, 1);
+    const uint32 head = ((const uint32*)table.heads)[*key];
+    return int64(head ? head : insert_number(table, uint32(*key))) - 1;
+}
+
+/// r[p0] = group of the key number in r[p1]; the number past the last is the trash group's.  Every lane must get here.
+template <class T, class I>
+DEVICE void op_GroupIndex(Tile& tile, const Instruction& ins) {
+    uint32* RESTRICT out = result<uint32>(tile, ins.p[0]);
+    const uint32* RESTRICT number = operand<uint32>(tile, ins.p[1]);
+    const GroupTable& table = *tile.table;
+    const uint32* RESTRICT heads = (const uint32*)table.heads;
+    const int rows = tile.rows;
+    uint32 fresh = 0;
+    VECTORISE EACH_ROW(i, rows) {  // almost every row's group is there already
+        const uint32 head = heads[number[i]];
+        out[i] = head - 1;
+        fresh |= head == 0;
+    }
+    int64 full = 0;
+    if (fresh) {
+        EACH_ROW(i, rows) {
+            if (out[i] != 0xFFFFFFFFu) continue;
+            const uint32 head = ((const volatile uint32*)table.heads)[number[i]];
+            const uint32 entry = head ? head : insert_number(table, number[i]);
+            if (entry == 0) { full = 1; break; }
+            out[i] = entry - 1;
+        }
+    }
+    if (block_sum(tile, full)) tile.overflow = true;
+}
+
 /// r[p0] = group of the key in r[p1].. where p2, the trash group elsewhere.  Every lane must get here.
 template <class T, class K>
 DEVICE void op_GroupFind(Tile& tile, const Instruction& ins) {
@@ -85,18 +132,19 @@ template <class I>
 DEVICE void op_GroupFirst(const Tile& tile, const Instruction& ins) {
     const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
     const GroupTable& table = *tile.table;
-    const int64 first = tile.group->first_row + tile.row;
     int64* RESTRICT words = table.words;
     const int64 stride = table.stride;
     const int rows = tile.rows;
     EACH_ROW(i, rows) {
         int64* word = words + group[i] * stride;
-        if (first + i < *word) accumulate_min(word, first + i);
+        const int64 row = row_number(tile, i);
+        if (row < *word) accumulate_min(word, row);
     }
 }
 
-/// words p1.. of each row's group += the K registers from p2 on.  Lanes meet only in the accumulators.
-template <int K>
+/// words p1.. of each row's group += the K registers from p2 on; FIRST: and word 0 = min of itself and the row's number, while
+/// the group's line is at hand.  Lanes meet only in the accumulators.
+template <int K, bool FIRST>
 DEVICE void group_add(const Tile& tile, const Instruction& ins) {
     const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
     const int64* RESTRICT value[K];
@@ -106,17 +154,26 @@ DEVICE void group_add(const Tile& tile, const Instruction& ins) {
     // Consecutive rows go to different copies, so that a run of one group does not wait for its own last store.
     const int64 copy = (table.capacity + 1) * stride;
     const int mask = int(table.copies) - 1;
-    int64* RESTRICT words = table.words + plain(ins.p[1]);
+    int64* RESTRICT words = table.words;
+    const int64 at = plain(ins.p[1]);
     const int rows = tile.rows;
     EACH_ROW(i, rows) {
         int64* word = words + (i & mask) * copy + group[i] * stride;
-        for (int k = 0; k < K; ++k) accumulate_add(word + k, value[k][i]);
+        if (FIRST) {
+            const int64 row = row_number(tile, i);
+            if (row < *word) accumulate_min(word, row);
+        }
+        for (int k = 0; k < K; ++k) accumulate_add(word + at + k, value[k][i]);
     }
 }
-template <class I> DEVICE void op_GroupAdd1(const Tile& tile, const Instruction& ins) { group_add<1>(tile, ins); }
-template <class I> DEVICE void op_GroupAdd2(const Tile& tile, const Instruction& ins) { group_add<2>(tile, ins); }
-template <class I> DEVICE void op_GroupAdd3(const Tile& tile, const Instruction& ins) { group_add<3>(tile, ins); }
-template <class I> DEVICE void op_GroupAdd4(const Tile& tile, const Instruction& ins) { group_add<4>(tile, ins); }
+template <class I> DEVICE void op_GroupAdd1(const Tile& tile, const Instruction& ins) { group_add<1, false>(tile, ins); }
+template <class I> DEVICE void op_GroupAdd2(const Tile& tile, const Instruction& ins) { group_add<2, false>(tile, ins); }
+template <class I> DEVICE void op_GroupAdd3(const Tile& tile, const Instruction& ins) { group_add<3, false>(tile, ins); }
+template <class I> DEVICE void op_GroupAdd4(const Tile& tile, const Instruction& ins) { group_add<4, false>(tile, ins); }
+template <class I> DEVICE void op_GroupFirstAdd1(const Tile& tile, const Instruction& ins) { group_add<1, true>(tile, ins); }
+template <class I> DEVICE void op_GroupFirstAdd2(const Tile& tile, const Instruction& ins) { group_add<2, true>(tile, ins); }
+template <class I> DEVICE void op_GroupFirstAdd3(const Tile& tile, const Instruction& ins) { group_add<3, true>(tile, ins); }
+template <class I> DEVICE void op_GroupFirstAdd4(const Tile& tile, const Instruction& ins) { group_add<4, true>(tile, ins); }
 
 /// word p1 of each row's group = min of itself and p2.  Lanes meet only in the accumulators.
 template <class I, class T>
@@ -180,7 +237,6 @@ DEVICE void op_GroupArgMin(const Tile& tile, const Instruction& ins) {
     const Mask* RESTRICT keep = operand<Mask>(tile, ins.p[4]);
     int64* words = tile.table->words + plain(ins.p[1]);
     const int64 stride = tile.table->stride;
-    const int64 first = tile.group->first_row + tile.row;
     const int rows = tile.rows;
     for (int turn = 0; turn < LANES; ++turn) {
         if (LANE == turn) {
@@ -189,7 +245,7 @@ DEVICE void op_GroupArgMin(const Tile& tile, const Instruction& ins) {
                 while (compare_and_swap(lock, 0, 1) != 0) {}
                 fence();
             }
-            EACH_ROW(i, rows) if (keep[i]) arg_min_update(words + group[i] * stride, key[i], first + i, payload[i]);
+            EACH_ROW(i, rows) if (keep[i]) arg_min_update(words + group[i] * stride, key[i], row_number(tile, i), payload[i]);
             fence();
             if (!PRIVATE_TABLES) compare_and_swap(lock, 1, 0);
         }

@@ -17,9 +17,8 @@ DEVICE void op_ExpandValidity(const Tile& tile, const Instruction& ins) {
 template <class T>
 DEVICE void op_RowNumber(const Tile& tile, const Instruction& ins) {
     int64* RESTRICT out = result<int64>(tile, ins.p[0]);
-    const int64 first = tile.group->first_row + tile.row;
     const int rows = tile.rows;
-    EACH_ROW(i, rows) out[i] = first + i;
+    EACH_ROW(i, rows) out[i] = row_number(tile, i);
 }
 
 /// r[p0] = column p1 at the row numbers in r[p2].  No lane waits.
@@ -32,16 +31,6 @@ DEVICE void op_Gather(const Tile& tile, const Instruction& ins) {
     EACH_ROW(i, rows) out[i] = column[at[i]];
 }
 
-/// r[p0] = validity bits of column p1 at the row numbers in r[p2].  No lane waits.
-template <class T, class I>
-DEVICE void op_GatherValidity(const Tile& tile, const Instruction& ins) {
-    Mask* RESTRICT out = result<Mask>(tile, ins.p[0]);
-    const uint8* RESTRICT bits = (const uint8*)tile.columns[plain(ins.p[1])];
-    const uint32* RESTRICT at = operand<uint32>(tile, ins.p[2]);
-    const int rows = tile.rows;
-    EACH_ROW(i, rows) { const uint32 row = at[i]; out[i] = (bits[row >> 3] >> (row & 7)) & 1; }
-}
-
 /// Fail with message p2 at the first row where p0 and p1.  No lane waits; the smallest (row, instruction) wins.
 DEVICE void op_Fail(const Tile& tile, const Instruction& ins, int64 pc) {
     const Mask* RESTRICT bad = operand<Mask>(tile, ins.p[0]);
@@ -52,7 +41,7 @@ DEVICE void op_Fail(const Tile& tile, const Instruction& ins, int64 pc) {
     if (!any) return;
     EACH_ROW(i, rows) {
         if (bad[i] & alive[i]) {
-            atomic_min(tile.launch->error, ((tile.group->first_row + tile.row + i) << 16) | pc);
+            atomic_min(tile.launch->error, (row_number(tile, i) << 16) | pc);
             break;
         }
     }

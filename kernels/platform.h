@@ -46,6 +46,7 @@ DEVICE int64 atomic_add(int64* where, int64 value) { return (int64)atomicAdd((un
 DEVICE void atomic_min(int64* where, int64 value) { atomicMin((long long*)where, (long long)value); }
 DEVICE void atomic_max(int64* where, int64 value) { atomicMax((long long*)where, (long long)value); }
 DEVICE uint64 compare_and_swap(uint64* where, uint64 expected, uint64 desired) { return atomicCAS((unsigned long long*)where, (unsigned long long)expected, (unsigned long long)desired); }
+DEVICE uint32 compare_and_swap(uint32* where, uint32 expected, uint32 desired) { return atomicCAS(where, expected, desired); }
 DEVICE uint64 float64_bits(float64 x) { return (uint64)__double_as_longlong(x); }
 DEVICE float64 float64_from_bits(uint64 x) { return __longlong_as_double((int64)x); }
 DEVICE int64 ticks() { return clock64(); }
@@ -113,6 +114,11 @@ DEVICE void atomic_max(int64* where, int64 value) {
     while (value > seen && !__atomic_compare_exchange_n(where, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 DEVICE uint64 compare_and_swap(uint64* where, uint64 expected, uint64 desired) {
+    DRIFT();
+    __atomic_compare_exchange_n(where, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return expected;
+}
+DEVICE uint32 compare_and_swap(uint32* where, uint32 expected, uint32 desired) {
     DRIFT();
     __atomic_compare_exchange_n(where, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return expected;

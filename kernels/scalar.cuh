@@ -17,6 +17,14 @@ template <class T> using unsigned_of = typename Unsigned<T>::type;
 template <class T> DEVICE T wrapping_add(T a, T b) { return T(unsigned_of<T>(a) + unsigned_of<T>(b)); }
 template <class T> DEVICE T wrapping_subtract(T a, T b) { return T(unsigned_of<T>(a) - unsigned_of<T>(b)); }
 template <class T> DEVICE T wrapping_multiply(T a, T b) { return T(unsigned_of<T>(a) * unsigned_of<T>(b)); }
+
+/// scale * stored, wrapping.  In 64 bits by two multiplications of 32 bits, which SIMD has and of 64 it has not.
+template <class S> DEVICE int32 scaled(int32 scale, S stored) { return wrapping_multiply(scale, int32(stored)); }
+template <class S> DEVICE int64 scaled(int64 scale, S stored) {
+    const uint64 low = uint64(uint32(stored)) * uint32(scale), high = uint64(uint32(stored)) * uint32(uint64(scale) >> 32);
+    return int64(low + (high << 32));
+}
+
 template <class T> DEVICE T wrapping_negate(T a) { return T(unsigned_of<T>(0) - unsigned_of<T>(a)); }
 DEVICE float32 wrapping_negate(float32 a) { return -a; }
 DEVICE float64 wrapping_negate(float64 a) { return -a; }

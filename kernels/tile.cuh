@@ -6,20 +6,24 @@ struct Instruction { uint32 opcode; uint32 p[7]; };
 /// A parameter slot: a value of any register type in its low bytes, or a pointer to a lookup table.
 struct Slot { int64 low, high; };
 
-/// The rows of one row group: how many, the number of its first row and of its first tile, its line in columns and slots.
-struct RowGroup { int64 rows, first_row, first_tile, line; };
+/// The rows of one row group: how many, the numbers of its first row, of its first tile and of its first row in this launch,
+/// its line in columns and slots.
+struct RowGroup { int64 rows, first_row, first_tile, first_output, line; };
 
-/// A table of groups: `words` is copies x (capacity + 1) x stride, the last group being the trash; hash tables also have
-/// keys (capacity + 1) x key_words and heads (entry number + 1 in the low half, hash in the high half; 0 is free).
+/// A table of groups: `words` is copies x (capacity + 1) x stride, the last group being the trash.  Hash and indexed tables
+/// also have keys (capacity + 1) x key_words.  `heads` of a hash table are words with the entry's number + 1 in the low half
+/// and hash in the high half; of an indexed table (`numbers` > 0) 32-bit entry numbers + 1 by dense key number, the last for
+/// the trash; 0 is free.
 struct GroupTable {
     int64* words;
     int64* keys;
     uint64* heads;
     int64* used;
-    int64 stride, capacity, copies, key_words, head_mask;
+    int64 stride, capacity, copies, key_words, head_mask, numbers;
 };
 
-/// Everything one launch of a pipeline needs.  Pointers are device pointers.  `tables` has one table a block (CPU) or one;
+/// Everything one launch of a pipeline needs.  Pointers are device pointers.  `tile_counts` and `tile_starts` say how many rows
+/// a tile emitted and from where on, `output_rows` how many all did; null where every row is emitted in its place.  `tables` has one table a block (CPU) or one;
 /// `source` is the finished table that GroupWord and its kin read.  `profile`, for EXPLAIN ANALYZE, is blocks x instructions x
 /// 3: ticks, rows, and whether rows are the ones of the mask that the instruction makes rather than those it ran over.
 struct Launch {
@@ -29,6 +33,8 @@ struct Launch {
     const Slot* slots;
     void* const* outputs;
     int32* tile_counts;
+    int64* tile_starts;
+    int64* output_rows;
     uint8* tile_done;
     GroupTable* tables;
     const GroupTable* source;
@@ -52,8 +58,15 @@ struct Tile {
     int64 index;     // number of the tile
     int64 row;       // its first row within the row group
     int rows;
+    int64 output;          // where its first row goes in the output
+    const uint32* picked;  // numbers of the rows that Compact went on with, or null for all
     bool overflow;  // a group table is full: the tile stays undone
 };
+
+/// The number that row i of those still worked on has in the source.
+DEVICE int64 row_number(const Tile& tile, int i) {
+    return tile.group->first_row + tile.row + (tile.picked ? int64(tile.picked[i]) : int64(i));
+}
 
 enum : uint32 { REGISTER = 0, COLUMN = 1, SLOT = 2, PLAIN = 3, KIND_SHIFT = 30, PAYLOAD = (1u << 30) - 1 };
 

@@ -1,8 +1,8 @@
 // The interpreter: blocks take tiles from a shared counter and run the program over each.
 
 /// Adds what an instruction took and the rows it saw to the block's profile.  Every lane must get here.
-NOINLINE void profile_instruction(const Tile& tile, const Instruction& ins, int64* entry, int64 took) {
-    int64 rows = LANE == 0 ? tile.rows : 0;
+NOINLINE void profile_instruction(const Tile& tile, const Instruction& ins, int64* entry, int64 took, int ran_over) {
+    int64 rows = LANE == 0 ? ran_over : 0;
     if (entry[2]) {
         const Mask* mask = operand<Mask>(tile, ins.p[0]);
         rows = 0;
@@ -23,9 +23,10 @@ DEVICE void run_tile(Tile& tile, const Launch& launch, int64* profile) {
     if (launch.tile_counts && LANE == 0) launch.tile_counts[tile.index] = 0;
     for (int64 pc = 0; pc < count; ++pc) {
         const int64 began = profile ? ticks() : 0;
+        const int rows = tile.rows;
         const bool more = execute(tile, program[pc], pc);
         sync_lanes();
-        if (profile) profile_instruction(tile, program[pc], profile + 3 * pc, ticks() - began);
+        if (profile) profile_instruction(tile, program[pc], profile + 3 * pc, ticks() - began, rows);
         if (!more || tile.overflow) break;
     }
     if (launch.tile_done && LANE == 0) launch.tile_done[tile.index] = !tile.overflow;
@@ -59,6 +60,8 @@ DEVICE void gpudb_pipeline_block(const Launch& launch, int64 block, int64 blocks
             tile.row = (index - group->first_tile) * launch.tile_rows;
             const int64 left = group->rows - tile.row;
             tile.rows = int(left < launch.tile_rows ? left : launch.tile_rows);
+            tile.output = group->first_output + tile.row;
+            tile.picked = nullptr;
             run_tile(tile, launch, launch.profile ? launch.profile + 3 * block * launch.num_instructions : nullptr);
             if (tile.overflow) return;
         }
@@ -72,7 +75,7 @@ struct MergeLaunch {
     const uint8* kinds;  // one a word
     int64* full;         // set to 1 when the first table has no room; table `from` goes on at entry `done[from]`
     int64* done;
-    int64 num_tables, hashed;
+    int64 num_tables, keyed;
 };
 DEVICE void gpudb_merge_block(const MergeLaunch& merge, int64 block, int64 blocks) {
     if (block != 0 || LANE != 0) return;
@@ -84,11 +87,11 @@ DEVICE void gpudb_merge_block(const MergeLaunch& merge, int64 block, int64 block
             for (int64 g = 0; g < from.capacity; ++g) combine_words(from.words + g * from.stride, from.words + c * copy + g * from.stride, merge.kinds, from.stride);
         }
         if (t == 0) continue;
-        const int64 entries = merge.hashed ? (*from.used < from.capacity ? *from.used : from.capacity) : from.capacity;
+        const int64 entries = merge.keyed ? (*from.used < from.capacity ? *from.used : from.capacity) : from.capacity;
         for (int64 g = merge.done[t]; g < entries; ++g) {
             int64 target = g;
-            if (merge.hashed && from.words[g * from.stride] == UNUSED_ENTRY) continue;
-            if (merge.hashed) target = find_or_insert(into, from.keys + g * from.key_words, 1);
+            if (merge.keyed && from.words[g * from.stride] == UNUSED_ENTRY) continue;
+            if (merge.keyed) target = entry_of(into, from.keys + g * from.key_words);
             if (target < 0) { *merge.full = 1; merge.done[t] = g; return; }
             combine_words(into.words + target * into.stride, from.words + g * from.stride, merge.kinds, into.stride);
         }
@@ -97,19 +100,21 @@ DEVICE void gpudb_merge_block(const MergeLaunch& merge, int64 block, int64 block
 }
 ENTRY(gpudb_merge, MergeLaunch)
 
-/// Fills the heads of a hash table that has grown: its entries are kept, only their places change.
+/// Fills the heads of a table that has grown, or is new: its entries are kept, only their places change.
 DEVICE void gpudb_rehash_block(const GroupTable& table, int64 block, int64 blocks) {
     if (block != 0 || LANE != 0) return;
     const int64 entries = *table.used < table.capacity ? *table.used : table.capacity;
     *table.used = entries;
     for (int64 entry = 0; entry < entries; ++entry) {
         if (table.words[entry * table.stride] == UNUSED_ENTRY) continue;
+        if (table.numbers) { ((uint32*)table.heads)[table.keys[entry]] = uint32(entry + 1); continue; }
         uint64 hash = 0;
         for (int64 w = 0; w < table.key_words; ++w) hash = hash_step(hash, uint64(table.keys[entry * table.key_words + w]));
         uint64 slot = hash & uint64(table.head_mask);
         while (table.heads[slot] != 0) slot = (slot + 1) & uint64(table.head_mask);
         table.heads[slot] = (hash & 0xFFFFFFFF00000000ull) | uint64(entry + 1);
     }
+    if (table.numbers) ((uint32*)table.heads)[table.numbers] = uint32(table.capacity + 1);
 }
 ENTRY(gpudb_rehash, GroupTable)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpudb.devices.kernels import KernelDevice
+from gpudb.devices.memory import MemoryPool
 
 
 class CpuDevice(KernelDevice):
@@ -22,22 +23,23 @@ class CpuDevice(KernelDevice):
 
     def __init__(self, threads: int | None = None, tile_rows: int | None = None) -> None:
         from gpudb.kernels import host_source
-        from gpudb.kernels.host_build import host_library
 
         self.threads = threads or len(os.sched_getaffinity(0))
         self.tile_rows = tile_rows or KernelDevice.tile_rows
-        self._library = ctypes.CDLL(str(host_library(host_source())))
+        self._load(host_source())
+
+    def _load(self, source: str) -> None:
+        from gpudb.kernels.host_build import host_library
+
+        self._library = ctypes.CDLL(str(host_library(source)))
         self._functions: dict[str, Any] = {}
+        self._pool = MemoryPool()
 
     def empty(self, size: int) -> np.ndarray:
-        raw = np.empty(size + 128, np.uint8)
-        start = -raw.__array_interface__["data"][0] % 64
-        return raw[start : start + size + 64]
+        return self._pool.take(size + 64, zero=False)
 
     def zeros(self, size: int) -> np.ndarray:
-        raw = np.zeros(size + 128, np.uint8)
-        start = -raw.__array_interface__["data"][0] % 64
-        return raw[start : start + size + 64]
+        return self._pool.take(size + 64, zero=True)
 
     def from_host(self, array: np.ndarray) -> np.ndarray:
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)

@@ -20,7 +20,7 @@ from gpudb.program import EmitSink, GroupSink, Pipeline
 from gpudb.types import RegisterType, SqlType
 
 R = RegisterType
-FIRST_HASH_CAPACITY = 4096
+FIRST_CAPACITY = 4096
 GROWTH = 8
 COPIES_BYTES = 1 << 17  # group tables up to this size are kept four times, so that runs of one group do not wait
 NO_ERROR = (1 << 63) - 1
@@ -112,10 +112,11 @@ class KernelDevice:
             return self.address(handle)
 
         groups = np.zeros(max(1, len(parts)), structs.ROW_GROUP)
-        first_tile = 0
+        first_tile = first_output = 0
         for line, part in enumerate(parts):
-            groups[line] = (part.rows, part.first_row, first_tile, line)
+            groups[line] = (part.rows, part.first_row, first_tile, first_output, line)
             first_tile += tiles_of[line]
+            first_output += part.rows
         columns, slots = self._tables_of_parts(pipeline, parts, keep)
         arena = (pipeline.arena * tile_rows + 63 & ~63) + self.scratch_bytes
         arguments = structs.Launch(
@@ -149,7 +150,7 @@ class KernelDevice:
             arguments.source = pinned(source)
         try:
             if isinstance(pipeline.sink, EmitSink):
-                return self._run_emit(work, pipeline.sink, arguments, parts, tiles, blocks)
+                return self._run_emit(work, pipeline.sink, arguments, tiles, blocks)
             return self._run_groups(work, pipeline.sink, arguments, tiles, blocks)
         finally:
             run.check()
@@ -199,36 +200,40 @@ class KernelDevice:
         arguments.next_tile = self.address(counter)
         self.launch("gpudb_pipeline", arguments, blocks)
 
-    def _run_emit(
-        self, work: Work, sink: EmitSink, arguments: Any, parts: list[Part], tiles: int, blocks: int
-    ) -> Emitted:
-        run, tile_rows = work.run, self.tile_rows
-        total = sum(part.rows for part in parts)
-        staged = tiles * tile_rows
+    def _run_emit(self, work: Work, sink: EmitSink, arguments: Any, tiles: int, blocks: int) -> Emitted:
+        run = work.run
+        total = sum(part.rows for part in work.parts)
         widths = [kind.width for kind in sink.columns]
-        run.ledger.take(staged * sum(widths))
-        outputs = [self.empty(staged * width) for width in widths]
+        run.ledger.take(total * sum(widths))
+        outputs = [self.empty(total * width) for width in widths]
         pointers = np.array([self.address(o) for o in outputs] or [0], np.uint64)
         keep = self.from_host(pointers)
         arguments.outputs = self.address(keep)
-        counts = self.zeros(max(1, tiles) * 4)
+        if not sink.filtered:
+            if tiles:
+                self._go(arguments, blocks)
+            return Emitted(total, outputs, sink.columns)
+        counts, starts, taken = self.zeros(max(1, tiles) * 4), self.empty(max(1, tiles) * 8), self.zeros(8)
         arguments.tile_counts = self.address(counts)
+        arguments.tile_starts = self.address(starts)
+        arguments.output_rows = self.address(taken)
         if tiles:
             self._go(arguments, blocks)
         run.check()
-        gaps = any(part.rows % tile_rows for part in parts[:-1])
-        if not sink.filtered and (not gaps or not outputs):
-            return Emitted(total, outputs, sink.columns)
-        offsets = self.empty((tiles + 1) * 8)
+        offsets, result = self.empty(max(1, tiles) * 8), self.zeros(16)
         self.launch(
             "gpudb_offsets",
             structs.OffsetsLaunch(
-                tile_counts=self.address(counts), tile_offsets=self.address(offsets), num_tiles=tiles
+                tile_counts=self.address(counts),
+                tile_starts=self.address(starts),
+                tile_offsets=self.address(offsets),
+                result=self.address(result),
+                num_tiles=tiles,
             ),
             1,
         )
-        rows = int(self.to_host(self.view(offsets, tiles * 8), np.int64, 1)[0])
-        if rows == total and not gaps:
+        rows, astray = (int(n) for n in self.to_host(result, np.int64, 2))
+        if not astray:
             return Emitted(rows, outputs, sink.columns)
         compacted = []
         for handle, width in zip(outputs, widths, strict=True):
@@ -240,15 +245,15 @@ class KernelDevice:
                     source=self.address(handle),
                     target=self.address(target),
                     tile_counts=self.address(counts),
+                    tile_starts=self.address(starts),
                     tile_offsets=self.address(offsets),
                     num_tiles=tiles,
-                    tile_rows=tile_rows,
                     width=width,
                 ),
-                self.blocks(-(-rows // (16 * tile_rows))),
+                self.blocks(-(-rows // (16 * self.tile_rows))),
             )
             compacted.append(target)
-        run.ledger.give_back(staged * sum(widths))
+        run.ledger.give_back(total * sum(widths))
         return Emitted(rows, compacted, sink.columns)
 
     # ------------------------------------------------------------------------------- group tables
@@ -256,10 +261,13 @@ class KernelDevice:
     def _new_table(self, sink: GroupSink, capacity: int, copies: int, run: Run) -> GroupState:
         stride = len(sink.words)
         groups = capacity + 1
-        heads = 0
+        heads = head_bytes = 0
         if sink.kind == "hash":
             heads = 1 << (2 * capacity - 1).bit_length()
-        size = copies * groups * stride * 8 + groups * sink.key_words * 8 + heads * 8
+            head_bytes = heads * 8
+        if sink.kind == "indexed":
+            head_bytes = (sink.capacity + 1) * 4
+        size = copies * groups * stride * 8 + groups * sink.key_words * 8 + head_bytes
         run.ledger.take(size)
         arrays: dict[str, Any] = {"words": self.empty(copies * groups * stride * 8), "used": self.zeros(16)}
         initial = self.from_host(np.array([w[1] for w in sink.words], np.int64))
@@ -273,9 +281,9 @@ class KernelDevice:
             ),
             self.blocks(copies * groups * stride // 65536),
         )
-        if sink.kind == "hash":
+        if sink.key_words:
             arrays["keys"] = self.empty(groups * sink.key_words * 8)
-            arrays["heads"] = self.zeros(heads * 8)
+            arrays["heads"] = self.zeros(head_bytes)
         table = structs.GroupTable(
             words=self.address(arrays["words"]),
             keys=self.address(arrays.get("keys")),
@@ -286,7 +294,10 @@ class KernelDevice:
             copies=copies,
             key_words=sink.key_words,
             head_mask=max(0, heads - 1),
+            numbers=sink.capacity if sink.kind == "indexed" else 0,
         )
+        if sink.kind == "indexed":
+            self.launch("gpudb_rehash", table, 1)  # which points the number past the last at the trash group
         kinds = self.from_host(np.array([structs.WORD_KINDS[w[0]] for w in sink.words], np.uint8))
         return GroupState(sink, table, arrays, kinds)
 
@@ -310,13 +321,13 @@ class KernelDevice:
 
     def _run_groups(self, work: Work, sink: GroupSink, arguments: Any, tiles: int, blocks: int) -> GroupState:
         run = work.run
-        capacity = sink.capacity if sink.kind != "hash" else FIRST_HASH_CAPACITY
+        capacity = {"hash": FIRST_CAPACITY, "indexed": min(sink.capacity, FIRST_CAPACITY)}.get(sink.kind, sink.capacity)
         bytes_of_one = (capacity + 1) * len(sink.words) * 8
         copies = 4 if sink.kind == "dense" and self.private and 4 * bytes_of_one <= COPIES_BYTES else 1
         count = blocks if self.private else 1
         states = [self._new_table(sink, capacity, copies, run) for _ in range(count)]
         done = None
-        if sink.kind == "hash":
+        if sink.key_words:
             done = self.zeros(max(1, tiles))
             arguments.tile_done = self.address(done)
         while tiles:
@@ -338,7 +349,6 @@ class KernelDevice:
         first = states[0]
         if len(states) == 1 and first.table.copies == 1:
             return first
-        hashed = first.sink.kind == "hash"
         done = self.zeros(len(states) * 8)
         while True:
             tables = self.from_host(np.frombuffer(b"".join(bytes(s.table) for s in states), np.uint8))
@@ -351,7 +361,7 @@ class KernelDevice:
                     full=self.address(full),
                     done=self.address(done),
                     num_tables=len(states),
-                    hashed=int(hashed),
+                    keyed=int(first.sink.key_words > 0),
                 ),
                 1,
             )
@@ -368,7 +378,7 @@ class KernelDevice:
         if state.sink.kind == "one":
             return Emitted(1, [self.zeros(64)], (R.U32,))
         groups = state.capacity
-        if state.sink.kind == "hash":
+        if state.sink.key_words:
             groups = min(groups, int(self.to_host(state.arrays["used"], np.int64, 1)[0]))
         numbers, count = self.empty((groups + 1) * 4), self.zeros(8)
         self.launch(

@@ -37,12 +37,10 @@ class LanesDevice(CpuDevice):
 
     def __init__(self, num_blocks: int = 2, tile_rows: int | None = None, seed: int = 1) -> None:
         from gpudb.kernels import lanes_source
-        from gpudb.kernels.host_build import host_library
 
         self.threads = num_blocks
         self.tile_rows = tile_rows or KernelDevice.tile_rows
-        self._library = ctypes.CDLL(str(host_library(lanes_source(LANES))))
-        self._functions = {}
+        self._load(lanes_source(LANES))
         self._library.gpudb_lanes_seed.argtypes = [ctypes.c_uint64]
         self._library.gpudb_lanes_seed(seed)
 

@@ -20,20 +20,20 @@ def _struct(name: str, pointers: str, words: str) -> type[ctypes.Structure]:
 
 Launch = _struct(
     "Launch",
-    "instructions groups columns slots outputs tile_counts tile_done tables source arena next_tile cancel error flags profile",
+    "instructions groups columns slots outputs tile_counts tile_starts output_rows tile_done tables source arena next_tile cancel error flags profile",
     "num_instructions num_groups num_tiles num_columns num_slots tile_rows arena_bytes",
 )
-GroupTable = _struct("GroupTable", "words keys heads used", "stride capacity copies key_words head_mask")
-MergeLaunch = _struct("MergeLaunch", "tables kinds full done", "num_tables hashed")
+GroupTable = _struct("GroupTable", "words keys heads used", "stride capacity copies key_words head_mask numbers")
+MergeLaunch = _struct("MergeLaunch", "tables kinds full done", "num_tables keyed")
 FillLaunch = _struct("FillLaunch", "words initial", "groups stride")
 PresentLaunch = _struct("PresentLaunch", "words group count", "groups stride")
 SortLaunch = _struct("SortLaunch", "word keys_in keys_out rows_in rows_out counts range", "rows shift minimum stride")
-CompactLaunch = _struct("CompactLaunch", "source target tile_counts tile_offsets", "num_tiles tile_rows width")
-OffsetsLaunch = _struct("OffsetsLaunch", "tile_counts tile_offsets", "num_tiles")
+CompactLaunch = _struct("CompactLaunch", "source target tile_counts tile_starts tile_offsets", "num_tiles width")
+OffsetsLaunch = _struct("OffsetsLaunch", "tile_counts tile_starts tile_offsets result", "num_tiles")
 BitsLaunch = _struct("BitsLaunch", "source target ones", "rows")
 TextLaunch = _struct("TextLaunch", "codes validity dictionary_offsets dictionary_bytes sums offsets bytes", "rows")
 
-ROW_GROUP = np.dtype([("rows", "<i8"), ("first_row", "<i8"), ("first_tile", "<i8"), ("line", "<i8")])
+ROW_GROUP = np.dtype([(name, "<i8") for name in ("rows", "first_row", "first_tile", "first_output", "line")])
 
 WORD_KINDS = {"add": 0, "min": 1, "max": 2, "arg": 3, "rest": 4}
 MASK64 = (1 << 64) - 1

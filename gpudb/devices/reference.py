@@ -56,7 +56,7 @@ class ReferenceDevice:
             tile.run(work.profile)
             tiles.append(tile)
             if isinstance(sink, EmitSink):
-                run.ledger.take(tile.emitted_rows * sum(kind.width for kind in sink.columns))
+                run.ledger.take(tile.rows * sum(kind.width for kind in sink.columns))
         run.check()
         failed = min((tile.failure for tile in tiles if tile.failure is not None), default=None)
         if failed is not None:
@@ -68,10 +68,10 @@ class ReferenceDevice:
             return table
         assert isinstance(sink, EmitSink)
         columns = [
-            np.concatenate([np.empty(0, kind.dtype), *(tile.outputs[k] for tile in tiles if tile.emitted_rows)])
+            np.concatenate([np.empty(0, kind.dtype), *(tile.outputs[k] for tile in tiles if k in tile.outputs)])
             for k, kind in enumerate(sink.columns)
         ]
-        rows = sum(tile.emitted_rows if sink.filtered else tile.rows for tile in tiles)  # there may be no column
+        rows = sum(tile.rows for tile in tiles)
         return Emitted(rows, columns, sink.columns)
 
     def order_groups(self, state: GroupState, rows: int, run: Run) -> Emitted:

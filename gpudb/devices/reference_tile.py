@@ -226,7 +226,7 @@ class GroupState:
 
 def new_groups(sink: GroupSink) -> GroupState:
     """An empty table: all groups of a dense one, none but the trash group of a hash table."""
-    groups = 1 if sink.kind == "hash" else sink.capacity + 1
+    groups = 1 if sink.key_words else sink.capacity + 1
     initial = np.array([[initial for _, initial in sink.words]], np.int64)
     return GroupState(sink, np.repeat(initial, groups, axis=0), np.zeros((0, max(1, sink.key_words)), np.int64))
 
@@ -237,7 +237,8 @@ def new_groups(sink: GroupSink) -> GroupState:
 class Tile:
     """All rows of one part, run through a pipeline.
 
-    outputs       what Emit and EmitAll wrote, by output column; emitted_rows rows each
+    rows          that are still worked on: all of the part, or those that Compact went on with (`picked`)
+    outputs       what Emit and EmitAll wrote, by output column; `rows` rows each
     failure       the least (row, instruction) at which a Fail fired
     inexact       a float did not fit its fixed-point lanes
     """
@@ -252,24 +253,23 @@ class Tile:
         self._source_table = source_table
         self.registers: dict[int, Array] = {}
         self.outputs: dict[int, Array] = {}
-        self.emitted_rows = 0
+        self.picked: Array | None = None
         self.failure: tuple[int, int] | None = None
         self.inexact = False
         self._line = 0
 
     def run(self, profile: Array | None = None) -> None:
-        """Run all instructions, up to a SkipIfNone that finds no row alive; adds to `profile` as `Work` says."""
+        """Run all instructions, up to a SkipIfNone or Compact that finds no row alive; adds to `profile` as `Work` says."""
         with np.errstate(all="ignore"):
             for line, instruction in enumerate(self.pipeline.instructions):
                 self._line = line
-                began = time.perf_counter_ns()
+                rows, began = self.rows, time.perf_counter_ns()
                 more = True
                 if instruction.variant.opcode.role == "elementwise":
                     self._elementwise(instruction)
                 else:
                     more = getattr(self, instruction.variant.opcode.name)(*instruction.operands) is not False
                 if profile is not None:
-                    rows = self.rows
                     if instruction.makes_mask:
                         rows = int(np.count_nonzero(self.registers[instruction.operands[0].number]))
                     profile[line] += (time.perf_counter_ns() - began, rows)
@@ -325,43 +325,57 @@ class Tile:
 
     # ------------------------------------------------------------------------------- rows
 
+    def row_numbers(self) -> Array:
+        """(rows,) int64 numbers in the source of the rows still worked on."""
+        found = np.arange(self.rows, dtype=np.int64) if self.picked is None else self.picked.astype(np.int64)
+        return found + self.part.first_row
+
     def ExpandValidity(self, out: Operand, column: Operand) -> None:
         bits = self.part.columns[column.number]
         self.registers[out.number] = np.unpackbits(bits, count=self.rows, bitorder="little")
 
     def RowNumber(self, out: Operand) -> None:
-        self.registers[out.number] = np.arange(self.rows, dtype=np.int64) + self.part.first_row
+        self.registers[out.number] = self.row_numbers()
 
     def Gather(self, out: Operand, column: Operand, rows: Operand) -> None:
         self.registers[out.number] = self.column(column)[self.vector(rows)]
 
-    def GatherValidity(self, out: Operand, column: Operand, rows: Operand) -> None:
-        at = self.vector(rows)
-        bits = self.part.columns[column.number]
-        self.registers[out.number] = bits[at >> np.uint32(3)] >> (at & np.uint32(7)).astype(np.uint8) & np.uint8(1)
-
     def Fail(self, bad: Operand, alive: Operand, message: Operand) -> None:
         rows = np.flatnonzero(self.vector(bad) & self.vector(alive))
         if len(rows):
-            found = (self.part.first_row + int(rows[0]), self._line)
+            found = (int(self.row_numbers()[rows[0]]), self._line)
             self.failure = found if self.failure is None else min(self.failure, found)
 
     def SkipIfNone(self, alive: Operand) -> bool:
-        return bool(self.vector(alive).any())
+        if self.vector(alive).any():
+            return True
+        self.rows = 0
+        return False
 
     # ------------------------------------------------------------------------------- emitting
 
-    def EmitRows(self, out: Operand, alive: Operand) -> None:
+    def Compact(self, out: Operand, alive: Operand) -> bool:
         found = np.flatnonzero(self.vector(alive)).astype(np.uint32)
-        self.registers[out.number] = found
-        self.emitted_rows = len(found)
+        self.registers[out.number] = self.picked = found
+        self.rows = len(found)
+        return self.rows > 0
+
+    def Pick(self, out: Operand, value: Operand, rows: Operand) -> None:
+        self.registers[out.number] = self._whole(value)[self.registers[rows.number]]
+
+    def PickValidity(self, out: Operand, column: Operand, rows: Operand) -> None:
+        bits = np.unpackbits(self.part.columns[column.number], count=self.part.rows, bitorder="little")
+        self.registers[out.number] = bits[self.registers[rows.number]]
 
     def Emit(self, column: Operand, value: Operand, rows: Operand) -> None:
-        self._output(column, self.vector(value)[self.registers[rows.number]])
+        self._output(column, self._whole(value)[self.registers[rows.number]])
 
     def EmitAll(self, column: Operand, value: Operand) -> None:
-        self.emitted_rows = self.rows
         self._output(column, self.vector(value))
+
+    def _whole(self, value: Operand) -> Array:
+        """A column or a register with all rows of the tile."""
+        return self.column(value) if value.kind == COLUMN else self.registers[value.number]
 
     def _output(self, column: Operand, values: Array) -> None:
         kind = self.pipeline.sink.columns[column.number]  # type: ignore[union-attr]
@@ -462,15 +476,28 @@ class Tile:
         group[alive_rows] = found
         self.registers[out.number] = group
 
+    def GroupIndex(self, out: Operand, number: Operand) -> None:
+        numbers = self.vector(number).astype(np.int64)
+        kept = numbers < self.table.sink.capacity
+        found = self.table.find(numbers[kept].reshape(-1, 1))
+        group = np.full(self.rows, self.table.capacity, np.uint32)
+        group[kept] = found
+        self.registers[out.number] = group
+
     def GroupFirst(self, group: Operand) -> None:
-        first = np.arange(self.rows, dtype=np.int64) + self.part.first_row
-        np.minimum.at(self.table.words[:, 0], self.vector(group), first)
+        np.minimum.at(self.table.words[:, 0], self.vector(group), self.row_numbers())
 
     def _group_add(self, group: Operand, word: Operand, *values: Operand) -> None:
         for k, value in enumerate(values):
             np.add.at(self.table.words[:, word.number + k], self.vector(group), self.vector(value))
 
     GroupAdd1 = GroupAdd2 = GroupAdd3 = GroupAdd4 = _group_add
+
+    def _group_first_add(self, group: Operand, word: Operand, *values: Operand) -> None:
+        self.GroupFirst(group)
+        self._group_add(group, word, *values)
+
+    GroupFirstAdd1 = GroupFirstAdd2 = GroupFirstAdd3 = GroupFirstAdd4 = _group_first_add
 
     def GroupMin(self, group: Operand, word: Operand, value: Operand) -> None:
         np.minimum.at(self.table.words[:, word.number], self.vector(group), self.vector(value))
@@ -485,7 +512,7 @@ class Tile:
         groups, first = np.unique(groups[order], return_index=True)
         rows = rows[order][first]
         keys, payloads = self.vector(key)[rows], self.vector(payload)[rows]
-        rows = rows + self.part.first_row
+        rows = self.row_numbers()[rows]
         words = self.table.words[:, word.number : word.number + 3]
         held = words[groups]
         better = (keys < held[:, 0]) | ((keys == held[:, 0]) & (rows < held[:, 1]))

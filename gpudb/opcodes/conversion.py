@@ -45,13 +45,25 @@ def RoundToInteger(x: Array) -> Array:
 @opcode(
     "{out} = {base} + {scale} * {stored}",
     [(o, s, o, o) for o in (R.I32, R.I64) for s in CODES],
-    cpp="wrapping_add(base, wrapping_multiply(scale, Out(stored)))",
+    cpp="wrapping_add(base, scaled(scale, stored))",
     forms=("vss",),
 )
 def Decode(stored: Array, base: Array, scale: Array) -> Array:
     """A narrow stored value back to its SQL value; base and scale differ from row group to row group."""
     with np.errstate(all="ignore"):
         return base + scale * stored.astype(np.asarray(base).dtype)
+
+
+@opcode(
+    "{out} = {base} + {scale} * {stored} where {keep}, else 0",
+    [(R.I64, s, R.I64, R.I64, R.MASK) for s in CODES],
+    cpp="keep ? wrapping_add(base, scaled(scale, stored)) : Out(0)",
+    forms=("vssv",),
+)
+def DecodeKept(stored: Array, base: Array, scale: Array, keep: Array) -> Array:
+    """Decode and Keep in one: a term of a sum straight from its column."""
+    with np.errstate(all="ignore"):
+        return np.where(np.asarray(keep) != 0, base + scale * stored.astype(np.int64), 0)
 
 
 @opcode("{out} = high word of {x}", [(R.I64, R.I128)], cpp="int64(x >> 64)")
@@ -122,11 +134,6 @@ def RowNumber(out: Array) -> Array:
 @block_opcode("{out} = {column}[{rows}]", [(t, t, R.U32) for t in ALL])
 def Gather(out: Array, column: Array, rows: Array) -> Array:
     """Values of an intermediate column at row numbers held in a register.  No lane waits for another."""
-
-
-@block_opcode("{out} = validity of {column}[{rows}]", [(R.MASK, R.U32)])
-def GatherValidity(out: Array, column: Array, rows: Array) -> Array:
-    """Validity bits of a column at row numbers held in a register.  No lane waits for another."""
 
 
 @block_opcode("{out} = key word {word} of group {rows}", [(R.I64, R.U32)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudb.opcodes.table import R, block_opcode
+from gpudb.opcodes.table import ALL, R, block_opcode
 
 Operand = Any
 
@@ -19,19 +19,33 @@ def SkipIfNone(alive: Operand) -> None:
     """The one jump: to the end of the pipeline if no row of the tile is alive.  All lanes agree (one barrier)."""
 
 
-@block_opcode("{out} = numbers of rows alive in {alive}; counts them for this tile", [(R.U32,)])
-def EmitRows(out: Operand, alive: Operand) -> None:
-    """Compaction list of the tile's alive rows, and their count for the prefix sum over tiles.  Ends in a barrier."""
+@block_opcode("{out} = numbers of rows alive in {alive}; goes on with these only", [(R.U32,)])
+def Compact(out: Operand, alive: Operand) -> None:
+    """Go on with the tile's alive rows, packed; skip the tile if there is none.
+
+    What is from before is read by Pick, PickValidity and Emit, at the row numbers that are the result.  Where rows are
+    emitted, the tile takes the next places of the output.  Every lane must get here.
+    """
+
+
+@block_opcode("{out} = {value} of {rows}", [(t, t, R.U32) for t in ALL])
+def Pick(out: Operand, value: Operand, rows: Operand) -> None:
+    """A column, or a register from before Compact, at the rows that it went on with."""
+
+
+@block_opcode("{out} = validity bits of {column} of {rows}", [(R.MASK, R.U32)])
+def PickValidity(out: Operand, column: Operand, rows: Operand) -> None:
+    """A chunk's validity bits at the rows that Compact went on with."""
 
 
 @block_opcode("output {column} = {value} of {rows}", [(t, R.U32) for t in (R.U8, R.U16, R.U32, R.I64, R.I128)])
 def Emit(column: Operand, value: Operand, rows: Operand) -> None:
-    """Write the listed rows of a value to the tile's own stretch of an output column.  The type says only the width."""
+    """Pick straight into an output column.  The type says only the width."""
 
 
 @block_opcode("output {column} = {value}", [(t,) for t in (R.U8, R.U16, R.U32, R.I64, R.I128)])
 def EmitAll(column: Operand, value: Operand) -> None:
-    """Write every row of a value to the tile's stretch of an output column: no filter, no list."""
+    """Write every row that is still worked on to an output column."""
 
 
 @block_opcode("word {word} += sum of {value}", [(t,) for t in (R.MASK, R.U8, R.U16, R.U32, R.I32, R.I64)])
@@ -68,6 +82,15 @@ def GroupFind(out: Operand, keys: Operand, alive: Operand, key_words: Operand) -
     """
 
 
+@block_opcode("{out} = group of key number {number}", [(R.U32, R.U32)])
+def GroupIndex(out: Operand, number: Operand) -> None:
+    """Find or insert each row's key number in the indexed table; rows that do not count have the number past the last.
+
+    A key is written to a free entry first, then its number is published by one compare-and-swap.  If the table is full the
+    tile stays undone and runs again after the table has grown.
+    """
+
+
 @block_opcode("first row of group {group} = min(., row)", [(R.U32,)])
 def GroupFirst(group: Operand) -> None:
     """Remember each group's first row, which orders the groups."""
@@ -91,6 +114,26 @@ def GroupAdd3(group: Operand, word: Operand, first: Operand, second: Operand, th
 @block_opcode("group {group}: words {word}.. += {first}, {second}, {third}, {fourth}", [(R.U32,)])
 def GroupAdd4(group: Operand, word: Operand, first: Operand, second: Operand, third: Operand, fourth: Operand) -> None:
     """Add four 64-bit registers to consecutive words of each row's group."""
+
+
+@block_opcode("group {group}: first row, words {word}.. += {first}", [(R.U32,)])
+def GroupFirstAdd1(group: Operand, word: Operand, first: Operand) -> None:
+    """GroupFirst and Add of one 64-bit register: the words lie behind the first row."""
+
+
+@block_opcode("group {group}: first row, words {word}.. += {first}, {second}", [(R.U32,)])
+def GroupFirstAdd2(group: Operand, word: Operand, first: Operand, second: Operand) -> None:
+    """GroupFirst and Add of two 64-bit registers: the words lie behind the first row."""
+
+
+@block_opcode("group {group}: first row, words {word}.. += {first}, {second}, {third}", [(R.U32,)])
+def GroupFirstAdd3(group: Operand, word: Operand, first: Operand, second: Operand, third: Operand) -> None:
+    """GroupFirst and Add of three 64-bit registers: the words lie behind the first row."""
+
+
+@block_opcode("group {group}: first row, words {word}.. += {first}, {second}, {third}, {fourth}", [(R.U32,)])
+def GroupFirstAdd4(group: Operand, word: Operand, first: Operand, second: Operand, third: Operand, fourth: Operand) -> None:
+    """GroupFirst and Add of four 64-bit registers: the words lie behind the first row."""
 
 
 @block_opcode("group {group}: word {word} = min(., {value})", [(R.U32, R.I64)])

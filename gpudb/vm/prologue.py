@@ -98,11 +98,11 @@ class Prologue:
 
     def _of_chunk(self, slot: Any, chunks: tuple[Chunk, ...]) -> Any:
         match slot:
-            case BaseSlot(column=column, type=kind):
+            case BaseSlot(column=column, type=kind, plus=plus):
                 chunk = chunks[column]
                 if kind.is_float:
                     return chunk.minimum if chunk.minimum is not None else 0.0
-                return chunk.base if chunk.minimum is not None else 0
+                return plus + (chunk.base if chunk.minimum is not None else 0)
             case DaySlot(column=column, part=part):
                 day, rest = divmod(chunks[column].base, 86_400_000_000)
                 return day if part == "day" else rest

@@ -1,7 +1,8 @@
 """Lowering of aggregates: which words of a group table hold them, and how words become values.
 
-Every additive aggregate is 64-bit words that add up: counts, integer sums (two words where one might overflow), float sums
-as fixed-point lanes.  MIN and MAX keep order words, ARG_MIN and its kin three words.
+Every additive aggregate is 64-bit words that add up: counts, integer sums (packed into one word with their count where both
+fit, two words where one might overflow), float sums as fixed-point lanes.  MIN and MAX keep order words, ARG_MIN and its kin
+three words.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.group_keys import word_value
 from gpudb.planner.emit.ranges import integer_register
 from gpudb.planner.expressions import AggregateCall, Expression
-from gpudb.program import Operand, PlainSlot, RankTable, TableSlot
+from gpudb.opcodes.table import CODES
+from gpudb.program import BaseSlot, Operand, PlainSlot, RankTable, ScaleSlot, TableSlot
 from gpudb.types import BIGINT, DOUBLE, RegisterType, SqlType
 
 R = RegisterType
@@ -27,6 +29,8 @@ WIDE_WORDS = 137  # kernels/ops_sum.cuh
 
 Finish = Callable[[ExpressionEmitter, Operand], Value]
 """Makes an aggregate's value from the words of the groups named by a register."""
+Part = Callable[[PipelineBuilder, Operand], Operand]
+"""Makes a part of one, a count or a sum, as an integer register."""
 
 
 @dataclass
@@ -53,6 +57,7 @@ class Feed:
         self.alive = alive
         self._adds: list[tuple[int, Operand]] = []
         self._known: dict[Operand | str, int] = {}
+        self._packed_counts: dict[Operand | None, Part] = {}
 
     # -------------------------------------------------------------------------------------- words
 
@@ -79,7 +84,53 @@ class Feed:
     def count(self, mask: Operand | None) -> int:
         """A word that counts rows where the mask is set (None: all)."""
         mask = self.counts(mask)
-        return self.add(mask if mask is not None else self.builder.vector(self.builder.slot(PlainSlot(R.MASK, 1))))
+        if mask is None:  # GroupAdd wants 64 bits, ReduceAdd few
+            kind = R.MASK if self.accumulators.one_group else R.I64
+            mask = self.builder.vector(self.builder.slot(PlainSlot(kind, 1)))
+        return self.add(mask)
+
+    def counted(self, mask: Operand | None) -> Part:
+        """How many rows of a group have the mask set (None: all of them)."""
+        if mask in self._packed_counts:
+            return self._packed_counts[mask]
+        word = self.count(mask)
+        return lambda builder, group: group_word(builder, group, word)
+
+    def packed(self, value: Value, mask: Operand | None) -> tuple[Part, Part] | None:
+        """Count and sum of a value where the mask is set, in one word, or None where they do not fit into 63 bits together.
+
+        The word is count * 2**bits + the sum of (value - low): three averages over 10 M rows took 31 ms with counts and sums
+        apart, 16 so.
+        """
+        rows = self.accumulators.row_bound
+        bits = max(1, ((value.high - value.low) * rows).bit_length())
+        if self.accumulators.one_group or bits + rows.bit_length() > 63:
+            return None
+        make, slot = self.builder.make, self.builder.slot
+        low, one = value.low, 1 << bits
+        if value.stored is not None and value.stored.encoded and value.operand.type in CODES and mask is not None:
+            base = slot(BaseSlot(R.I64, value.stored.column, one - low))
+            scale = slot(ScaleSlot(R.I64, value.stored.column))
+            term = make("DecodeKept", R.I64, value.operand, base, scale, mask)
+        else:
+            operand = self.builder.vector(self.emitter.converted(self.emitter.decoded(value).operand, R.I64))
+            term = self.kept(make("Add", R.I64, operand, slot(PlainSlot(R.I64, one - low))), mask)
+        word = self.add(term)
+
+        def count(builder: PipelineBuilder, group: Operand) -> Operand:
+            return builder.make(
+                "ShiftRight", R.I64, group_word(builder, group, word), builder.slot(PlainSlot(R.I64, bits))
+            )
+
+        def total(builder: PipelineBuilder, group: Operand) -> Operand:
+            found = group_word(builder, group, word)
+            found = builder.make("BitAnd", R.I64, found, builder.slot(PlainSlot(R.I64, one - 1)))
+            if low == 0:
+                return found
+            return builder.make("MultiplyAdd", R.I64, found, count(builder, group), builder.slot(PlainSlot(R.I64, low)))
+
+        self._packed_counts[mask] = count
+        return count, total
 
     def kept(self, operand: Operand, mask: Operand | None) -> Operand:
         """The operand, zero where it does not count."""
@@ -162,15 +213,17 @@ class Feed:
 
     def finish(self, first_rows: bool) -> None:
         """Emit what is left: first rows, and the additive terms in runs of consecutive words."""
-        if first_rows:
-            self.builder.block("GroupFirst", (R.U32,), self.group_number())
         pending = sorted(self._adds, key=lambda term: term[0])
+        fused = first_rows and bool(pending) and pending[0][0] == 1
+        if first_rows and not fused:
+            self.builder.block("GroupFirst", (R.U32,), self.group_number())
         while pending:
             run = [pending.pop(0)]
             while pending and len(run) < 4 and pending[0][0] == run[-1][0] + 1:
                 run.append(pending.pop(0))
             assert self.group is not None
-            self.builder.block(f"GroupAdd{len(run)}", (R.U32,), self.group, run[0][0], *(o for _, o in run))
+            name = "GroupFirstAdd" if fused and run[0][0] == 1 else "GroupAdd"
+            self.builder.block(f"{name}{len(run)}", (R.U32,), self.group, run[0][0], *(o for _, o in run))
 
     # -------------------------------------------------------------------------------------- aggregates
 
@@ -182,9 +235,9 @@ class Feed:
             valid = self.builder.both(valid, value.valid)
         name = call.name
         if name == "count_star":
-            return count_finish(self.count(mask))
+            return count_finish(self.counted(mask))
         if name == "count":
-            return count_finish(self.count(valid))
+            return count_finish(self.counted(valid))
         if name in ("sum", "avg"):
             if values[0].is_null or values[0].sql.kind == "BOOLEAN" and name == "avg":
                 values = [self.emitter.cast(values[0], DOUBLE, False, call)] if name == "avg" else values
@@ -200,15 +253,20 @@ class Feed:
         raise NotSupportedError(f"aggregate not supported: {name}", span=call.span)
 
     def _sum(self, call: AggregateCall, value: Value, valid: Operand | None) -> Finish:
-        counted = self.count(valid)
         if value.sql.is_float:
-            return self._float_sum(call, value, valid, counted)
-        value = self.emitter.decoded(value)
+            return self._float_sum(call, value, valid, self.counted(valid))
         rows = self.accumulators.row_bound
         low, high = min(value.low, 0) * rows, max(value.high, 0) * rows
+        whole = integer_register(low, high) is not R.I128
+        packed = self.packed(value, valid)
+        words: list[int] = []
+        if packed is not None:
+            counted, packed_total = packed
+            return self._exact_finish(call, value, counted, packed_total, low, high)
+        counted = self.counted(valid)
+        value = self.emitter.decoded(value)
         if value.type is R.I128:
             raise NotSupportedError(f"{call.name}() of values beyond 64 bits is not supported", span=call.span)
-        whole = integer_register(low, high) is not R.I128
         operand = self.builder.vector(value.operand)
         if whole:
             operand = self.emitter.converted(operand, R.I64) if not self.accumulators.one_group else operand
@@ -221,18 +279,27 @@ class Feed:
                 self.add(make("ShiftRight", R.I64, operand, slot(PlainSlot(R.I64, 32)))),
             ]
 
-        def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
-            builder = emitter.builder
-            count = group_word(builder, group, counted)
-            present = builder.make("Ne", R.MASK, count, builder.slot(PlainSlot(R.I64, 0)))
+        def sum_of_words(builder: PipelineBuilder, group: Operand) -> Operand:
             parts = [group_word(builder, group, word) for word in words]
             if whole:
-                total = Value(call.type, R.I64, parts[0], present, low, high)
-            else:
-                upper = builder.make("Convert", R.I128, parts[1])
-                upper = builder.make("Multiply", R.I128, upper, builder.slot(PlainSlot(R.I128, 1 << 32)))
-                both = builder.make("Add", R.I128, upper, builder.make("Convert", R.I128, parts[0]))
-                total = Value(call.type, R.I128, both, present, low, high)
+                return parts[0]
+            upper = builder.make("Convert", R.I128, parts[1])
+            upper = builder.make("Multiply", R.I128, upper, builder.slot(PlainSlot(R.I128, 1 << 32)))
+            return builder.make("Add", R.I128, upper, builder.make("Convert", R.I128, parts[0]))
+
+        return self._exact_finish(call, value, counted, sum_of_words, low, high)
+
+    @staticmethod
+    def _exact_finish(call: AggregateCall, value: Value, counted: Part, summed: Part, low: int, high: int) -> Finish:
+        """SUM or AVG of an exact type from the parts of a group."""
+
+        def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
+            builder = emitter.builder
+            count = counted(builder, group)
+            present = builder.make("Ne", R.MASK, count, builder.slot(PlainSlot(R.I64, 0)))
+            found = summed(builder, group)
+            assert found.type is not None
+            total = Value(call.type, found.type, found, present, low, high)
             if call.name == "sum":
                 return emitter.checked_range(total, call.type, call, f"overflow in sum to {call.type}")
             numerator = emitter.in_register(total, R.F64)
@@ -244,7 +311,7 @@ class Feed:
 
         return finish
 
-    def _float_sum(self, call: AggregateCall, value: Value, valid: Operand | None, counted: int) -> Finish:
+    def _float_sum(self, call: AggregateCall, value: Value, valid: Operand | None, counted: Part) -> Finish:
         x = self.emitter.in_register(value, R.F64)
         scale = fixed_scale(value, self.accumulators.row_bound)
         if scale is None or self.accumulators.exact:
@@ -255,7 +322,7 @@ class Feed:
 
         def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
             builder = emitter.builder
-            count = group_word(builder, group, counted)
+            count = counted(builder, group)
             present = builder.make("Ne", R.MASK, count, builder.slot(PlainSlot(R.I64, 0)))
             extra = (builder.slot(PlainSlot(R.F64, scale)),) if opcode == "FixedToFloat" else ()  # type: ignore[arg-type]
             total = builder.block_once(opcode, (R.F64, R.U32), R.F64, group, word, *extra)
@@ -277,12 +344,12 @@ class Feed:
         return self.builder.make("OrderWord", R.I64, self.builder.vector(value.operand))
 
     def _extreme(self, value: Value, valid: Operand | None, greatest: bool, sql: SqlType) -> Finish:
-        counted = self.count(valid)
+        counted = self.counted(valid)
         word = self.extreme(self.order_word(value), valid, greatest)
 
         def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
             builder = emitter.builder
-            count = group_word(builder, group, counted)
+            count = counted(builder, group)
             present = builder.make("Ne", R.MASK, count, builder.slot(PlainSlot(R.I64, 0)))
             found = builder.make("Keep", R.I64, group_word(builder, group, word), present)
             if value.sql.is_text:
@@ -305,7 +372,7 @@ class Feed:
         else:
             key = builder.vector(builder.slot(PlainSlot(R.I64, 0)))
         keep = mask if name == "first" else valid
-        counted = self.count(valid)
+        counted = self.counted(valid)
         word = self.arg_min(key, payload, keep)
         flag = None
         if name == "first" and value.valid is not None:
@@ -322,7 +389,7 @@ class Feed:
                     )
                     present = inner.make("And", R.MASK, present, known)
             else:
-                count = group_word(inner, group, counted)
+                count = counted(inner, group)
                 present = inner.make("Ne", R.MASK, count, inner.slot(PlainSlot(R.I64, 0)))
             found = inner.make("Keep", R.I64, group_word(inner, group, word + 2), present)
             return word_value(emitter, found, value, present)
@@ -362,11 +429,11 @@ class Feed:
         return finish
 
 
-def count_finish(word: int) -> Finish:
-    """COUNT is its word."""
+def count_finish(counted: Part) -> Finish:
+    """COUNT is how many rows were counted."""
 
     def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
-        return Value(BIGINT, R.I64, group_word(emitter.builder, group, word), None, 0, 1 << 62)
+        return Value(BIGINT, R.I64, counted(emitter.builder, group), None, 0, 1 << 62)
 
     return finish
 

@@ -29,6 +29,10 @@ from gpudb.types import RegisterType, SqlType
 R = RegisterType
 
 
+READS_WHOLE = ("Compact", "Emit", "ExpandValidity", "PickValidity", "Gather")
+"""Instructions that read columns or registers with all rows of a tile, or columns at row numbers of their own."""
+
+
 @dataclass(frozen=True)
 class Stored:
     """A value that is a stored table column as it lies: base + scale * operand."""
@@ -63,7 +67,11 @@ class Value:
 
 @dataclass
 class PipelineBuilder:
-    """Collects a pipeline; equal slots and equal instructions are made once."""
+    """Collects a pipeline; equal slots and equal instructions are made once.
+
+    rows  once `compact()` was called, the numbers of the rows that it went on with: what was made before is then picked at
+          these rows where it is used
+    """
 
     source: Source
     row_bound: int
@@ -74,7 +82,8 @@ class PipelineBuilder:
     registers: list[R] = field(default_factory=list)
     pinned: set[int] = field(default_factory=set)
     messages: list[tuple[str, str, Any]] = field(default_factory=list)
-    zones: list[tuple[int, int]] = field(default_factory=list)
+    rows: Operand | None = None
+    _compacted: int = 0
     _made: dict[Any, Operand] = field(default_factory=dict)
 
     def column(self, index: int, part: str, type_: R) -> Operand:
@@ -100,11 +109,39 @@ class PipelineBuilder:
             self.pinned.update(range(first, first + count))
         return Operand(REGISTER, first, type_)
 
+    def compact(self, alive: Operand) -> None:
+        """Go on with the rows alive in a mask only."""
+        assert self.rows is None, "a pipeline is compacted once"
+        if self.instructions and self.instructions[-1].variant.opcode.name == "SkipIfNone":
+            self.instructions.pop()
+        rows = self.register(R.U32)
+        self.pinned.add(rows.number)  # Fail and GroupFirst number rows by it
+        self.block("Compact", (R.U32,), rows, alive)
+        self.rows, self._compacted = rows, rows.number
+
+    def is_whole(self, operand: Operand) -> bool:
+        """True for a value that still has a tile's rows of before `compact()`."""
+        if self.rows is None or operand.kind not in (COLUMN, REGISTER):
+            return False
+        return operand.kind == COLUMN or operand.number < self._compacted
+
+    def picked(self, operand: Operand) -> Operand:
+        """The operand at the rows that are still worked on."""
+        if not self.is_whole(operand):
+            return operand
+        assert operand.type is not None and self.rows is not None
+        key = ("Pick", operand)
+        if key not in self._made:
+            self._made[key] = self.register(operand.type)
+            kind = operand.type
+            self._append("Pick", (kind, kind, R.U32), self._made[key], operand, self.rows)
+        return self._made[key]
+
     def make(self, name: str, out: R, *inputs: Operand) -> Operand:
         """An elementwise instruction; the same one twice is made once.  Slots become scalars, or are copied if they must."""
         key = (name, out, inputs)
         if key not in self._made:
-            variant, inputs = self._variant(name, out, list(inputs))
+            variant, inputs = self._variant(name, out, [self.picked(operand) for operand in inputs])
             result = self.register(out)
             self.instructions.append(Instruction(variant, (result, *inputs)))
             self._made[key] = result
@@ -138,6 +175,15 @@ class PipelineBuilder:
 
     def block(self, name: str, signature: tuple[R, ...], *operands: Operand | int) -> None:
         """An instruction where rows meet."""
+        if name not in READS_WHOLE:
+            has_result = instruction_set().opcodes[name].parameters[0] == "out"
+            operands = tuple(
+                self.picked(o) if isinstance(o, Operand) and not (k == 0 and has_result) else o
+                for k, o in enumerate(operands)
+            )
+        self._append(name, signature, *operands)
+
+    def _append(self, name: str, signature: tuple[R, ...], *operands: Operand | int) -> None:
         opcode = instruction_set().opcodes[name]
         assert signature in opcode.signatures, f"{name} does not exist for {[t.suffix for t in signature]}"
         wrapped = tuple(o if isinstance(o, Operand) else Operand(PLAIN, o) for o in operands)
@@ -145,6 +191,10 @@ class PipelineBuilder:
 
     def block_once(self, name: str, signature: tuple[R, ...], out: R, *operands: Operand | int) -> Operand:
         """A block instruction with a result register; the same one twice is made once."""
+        if name == "ExpandValidity" and self.rows is not None:
+            name, signature, operands = "PickValidity", (R.MASK, R.U32), (*operands, self.rows)
+        if name == "Gather":
+            operands = (operands[0], *(self.picked(o) for o in operands[1:] if isinstance(o, Operand)))
         key = (name, signature, operands)
         if key not in self._made:
             result = self.register(out)
@@ -166,6 +216,7 @@ class PipelineBuilder:
 
     def copy_into(self, target: Operand, operand: Operand) -> None:
         """Copy a value into a given register (one of several consecutive ones)."""
+        operand = self.picked(operand)
         assert operand.type is not None
         form = "s" if operand.kind == SLOT else "v"
         variant = Variant(instruction_set().opcodes["Copy"], (operand.type, operand.type), form)

@@ -1,7 +1,7 @@
 """Lowering of group keys: how rows find their group, and how a group's key becomes values again.
 
-Groups are found by a dense number where the keys' ranges multiply to a small table, else in a hash table of keys packed
-into 64-bit words.
+Where the keys' ranges multiply to a small number, every combination has one: it is the group's own number in a dense table,
+or leads to the group's entry in an indexed table.  Else groups are found in a hash table of keys packed into 64-bit words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from gpudb.program import Operand, PlainSlot
 from gpudb.types import RegisterType
 
 R = RegisterType
-DENSE_GROUPS = 1 << 16  # largest dense table: with three words a group 1.5 MB, which a hash table would need too
+DENSE_GROUPS = 1 << 12  # largest dense table: with three words a group 96 KB, four copies fit the second cache
+# Largest index of an indexed table, 32 MB.  Pairs of airports (14,089 that occur of 2^18, 2 M rows): GroupFind 21 ns a row,
+# GroupIndex 5.
+INDEXED_GROUPS = 1 << 23
 
 
 @dataclass
@@ -64,29 +67,32 @@ def make_key(emitter: ExpressionEmitter, value: Value) -> Key:
 
 @dataclass
 class GroupKeys:
-    """The keys of one aggregation: dense or hash, and their layout in key words.
+    """The keys of one aggregation, and their layout in a number or in key words.
 
-    places  per key (word, bit offset, bits) in a hash key, or (None, stride, codes) in a dense number
+    kind      of the group table: dense, indexed or hash
+    capacity  key numbers; 0 of a hash table
+    places    per key (word, bit offset, bits) in a hash key, or (None, stride, codes) in a number
     """
 
     keys: list[Key]
-    dense: bool
+    kind: str
     capacity: int
     key_words: int
     places: list[tuple[int | None, int, int]]
     null_places: list[tuple[int, int] | None]
 
     @staticmethod
-    def plan(keys: list[Key]) -> GroupKeys:
-        """Dense where the product of the ranges is small, else packed words."""
+    def plan(keys: list[Key], row_bound: int) -> GroupKeys:
+        """Numbers where the product of the ranges is small, for so few rows too; else packed words."""
         product = math.prod(key.codes for key in keys)
-        if product <= DENSE_GROUPS:
+        if product <= DENSE_GROUPS or product <= min(INDEXED_GROUPS, 16 * row_bound):
+            dense = product <= DENSE_GROUPS
             places: list[tuple[int | None, int, int]] = []
             stride = 1
             for key in keys:
                 places.append((None, stride, key.codes))
                 stride *= key.codes
-            return GroupKeys(keys, True, product, 0, places, [None] * len(keys))
+            return GroupKeys(keys, "dense" if dense else "indexed", product, 0 if dense else 1, places, [None] * len(keys))
         places = []
         nulls: list[tuple[int, int] | None] = []
         word, used = 0, 0
@@ -114,12 +120,12 @@ class GroupKeys:
                 words += key.own_words
         places = [found[k] for k in range(len(keys))]
         nulls = [null_found.get(k) for k in range(len(keys))]
-        return GroupKeys(keys, False, 0, words, places, nulls)
+        return GroupKeys(keys, "hash", 0, words, places, nulls)
 
     def locate(self, emitter: ExpressionEmitter, values: list[Value], alive: Operand | None) -> Operand:
         """Register with each row's group number; rows that do not count get the trash group's."""
         builder = emitter.builder
-        if not self.dense:
+        if self.kind == "hash":
             return self._find(emitter, values, alive)
         number: Operand | None = None
         for key, value, (_, stride, _) in zip(self.keys, values, self.places, strict=True):
@@ -132,9 +138,11 @@ class GroupKeys:
                 )
         if number is None:
             number = builder.vector(builder.slot(PlainSlot(R.U32, 0)))
-        if alive is None:
+        if alive is not None:
+            number = builder.make("Select", R.U32, alive, number, builder.slot(PlainSlot(R.U32, self.capacity)))
+        if self.kind == "dense":
             return number
-        return builder.make("Select", R.U32, alive, number, builder.slot(PlainSlot(R.U32, self.capacity)))
+        return builder.block_once("GroupIndex", (R.U32, R.U32), R.U32, number)
 
     def _code32(self, emitter: ExpressionEmitter, key: Key, value: Value) -> Operand:
         builder = emitter.builder
@@ -221,9 +229,11 @@ class GroupKeys:
         valid: Operand | None = None
         source = key.value
         if word is None:  # group number / stride % codes
-            code: Operand = rows
             kind = R.I64
-            code = emitter.converted(rows, kind)
+            if self.kind == "dense":
+                code = emitter.converted(rows, kind)
+            else:
+                code = builder.block_once("GroupKey", (kind, R.U32), kind, rows, 0)
             if offset > 1:
                 code = builder.make("IntegerDivide", kind, code, builder.slot(PlainSlot(kind, offset)))
             if offset * bits < self.capacity:

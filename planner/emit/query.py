@@ -85,6 +85,12 @@ class Stream:
     row_bound: int
     filtered: bool = False
 
+    def compact(self) -> None:
+        """Go on with the rows alive only: their number is what the rest costs."""
+        if self.alive is not None:
+            self.builder.compact(self.alive)
+            self.alive = None
+
     def emitter(self) -> ExpressionEmitter:
         """An expression emitter over this stream's columns."""
         return ExpressionEmitter(self.builder, self.values, self.alive)  # type: ignore[arg-type]
@@ -216,37 +222,31 @@ class QueryEmitter:
         """Close the stream with an Emit sink of these values as they are; the step, and what each column became."""
         builder = stream.builder
         emitter = stream.emitter()
-        rows = self._rows(stream)
+        assert stream.alive is None, "rows are emitted from a compact stream"
         columns: list[RegisterType] = []
         outputs: list[OutputColumn] = []
         became: list[Value] = []
         for value in values:
             value = self._settled(emitter, value)
-            column = self._emit_column(builder, columns, value.operand, rows)
+            column = self._emit_column(builder, columns, value.operand)
             validity = None
             if value.valid is not None:
-                validity = self._emit_column(builder, columns, value.valid, rows)
+                validity = self._emit_column(builder, columns, value.valid)
             outputs.append(OutputColumn(column, value.type, validity, value.dictionary))
             became.append(replace(value, operand=PLAIN_OPERAND, valid=PLAIN_OPERAND if value.valid else None))
         step = self.add(builder.finish(EmitSink(tuple(columns), tuple(outputs), stream.filtered, limit)))
         return step, tuple(became)
 
     @staticmethod
-    def _rows(stream: Stream) -> Operand | None:
-        if stream.alive is None:
-            return None
-        return stream.builder.block_once("EmitRows", (R.U32,), R.U32, stream.alive)
-
-    @staticmethod
-    def _emit_column(builder: PipelineBuilder, columns: list[R], operand: Operand, rows: Operand | None) -> int:
+    def _emit_column(builder: PipelineBuilder, columns: list[R], operand: Operand) -> int:
         operand = builder.vector(operand)
         assert operand.type is not None
         width = WIDTH_TYPE[operand.type.width]
         columns.append(operand.type)
-        if rows is None:
-            builder.block("EmitAll", (width,), len(columns) - 1, operand)
+        if builder.rows is not None and builder.is_whole(operand):
+            builder.block("Emit", (width, R.U32), len(columns) - 1, operand, builder.rows)
         else:
-            builder.block("Emit", (width, R.U32), len(columns) - 1, operand, rows)
+            builder.block("EmitAll", (width,), len(columns) - 1, operand)
         return len(columns) - 1
 
     @staticmethod
@@ -279,6 +279,7 @@ class QueryEmitter:
 
     def _sort(self, node: Sort) -> Left:
         stream = self.stream(node.input)
+        stream.compact()
         emitter = stream.emitter()
         words: list[Value] = []
         for key in node.keys:
@@ -295,6 +296,7 @@ class QueryEmitter:
             order = self.add(LimitRows(left.order, node.count, node.offset))
             return replace(left, order=order)
         stream = self.stream(node.input)
+        stream.compact()
         values = [stream.values[k] for k in range(len(node.columns))]
         step, became = self.emit(stream, values, (node.count, node.offset))
         limited = self.add(LimitRows(step, node.count, node.offset))
@@ -305,6 +307,8 @@ class QueryEmitter:
 
     def _union(self, node: UnionAll) -> Left:
         streams = [self.stream(branch) for branch in node.branches]
+        for stream in streams:
+            stream.compact()
         steps: list[int] = []
         columns = [[s.values[k] for s in streams] for k in range(len(node.columns))]
         unified: list[list[Value]] = [[] for _ in streams]
@@ -346,13 +350,16 @@ class QueryEmitter:
         stream = self.stream(node.input)
         emitter = stream.emitter()
         key_values = [emitter.value(key) for key in node.keys]
-        keys = GroupKeys.plan([make_key(emitter, value) for value in key_values])
+        keys = GroupKeys.plan([make_key(emitter, value) for value in key_values], stream.row_bound)
         one = not node.keys
         accumulators = Accumulators(one, stream.row_bound, self.exact)
         group = None if one else keys.locate(emitter, key_values, stream.alive)
         feed = Feed(accumulators, emitter, group, stream.alive)
-        finishes: list[Finish | None] = []
-        for call in node.aggregates:
+        finishes: list[Finish | None]
+        # Sums first: a count of the same rows is then in their word.
+        finishes = [None] * len(node.aggregates)
+        for number in sorted(range(len(finishes)), key=lambda k: node.aggregates[k].name not in ("sum", "avg")):
+            call = node.aggregates[number]
             if call.distinct and call.name not in (
                 "min",
                 "max",
@@ -363,14 +370,13 @@ class QueryEmitter:
                 "arg_min",
                 "arg_max",
             ):
-                finishes.append(None)
                 continue
             mask = emitter.true(call.filter) if call.filter is not None else None
-            finishes.append(feed.aggregate(call, emitter.value, mask))
+            finishes[number] = feed.aggregate(call, emitter.value, mask)
         feed.finish(first_rows=not one)
         table = len(self.steps)
         capacity = 1 if one else keys.capacity
-        kind = "one" if one else "dense" if keys.dense else "hash"
+        kind = "one" if one else keys.kind
         # Words that DISTINCT aggregates add come later, so the sink is made once they are known.
         self.steps.append(None)  # type: ignore[arg-type]
         closers: list[Callable[[tuple[tuple[str, int], ...]], None]] = []
@@ -387,7 +393,7 @@ class QueryEmitter:
             closer(words)
         self.fixed_used |= accumulators.fixed_used
         order = self.add(OrderGroups(table))
-        bound = 1 if one else min(stream.row_bound, keys.capacity) if keys.dense else stream.row_bound
+        bound = 1 if one else min(stream.row_bound, keys.capacity or stream.row_bound)
 
         def reopen() -> Stream:
             builder = PipelineBuilder(GroupSource(table, order), bound, table_step=table)
@@ -416,15 +422,13 @@ class QueryEmitter:
         for argument in arguments:
             alive = stream.builder.both(alive, argument.valid)
         inner_keys = [make_key(emitter, value) for value in (*values, *arguments)]
-        inner = GroupKeys.plan(inner_keys)
+        inner = GroupKeys.plan(inner_keys, stream.row_bound)
         located = inner.locate(emitter, [*values, *arguments], alive)
         feed = Feed(Accumulators(False, stream.row_bound, self.exact), emitter, located, alive)
         feed.finish(first_rows=True)
         inner_table = self.add(
             stream.builder.finish(
-                GroupSink(
-                    "dense" if inner.dense else "hash", inner.capacity, inner.key_words, (("min", GREATEST_WORD),)
-                )
+                GroupSink(inner.kind, inner.capacity, inner.key_words, (("min", GREATEST_WORD),))
             )
         )
         order = self.add(OrderGroups(inner_table))
@@ -525,6 +529,7 @@ def emit_program(plan: Node, catalog: Catalog, *, exact: bool = False) -> Progra
     """Emit a plan as a verified program.  Raises NotSupportedError naming what cannot be run."""
     emitter = QueryEmitter(catalog, exact)
     stream = emitter.stream(plan)
+    stream.compact()
     expressions = stream.emitter()
     for name, sql in plan.columns:
         if sql.kind == "INTERVAL":

@@ -57,20 +57,28 @@ def assert_same_rows(where: tuple[str, int, int], pipeline: Pipeline, parts: lis
 @everywhere
 @each_size
 @pytest.mark.parametrize("share", [0.0, 0.004, 0.5, 1.0])
-def test_emitted_rows_keep_their_order(where: Any, sizes: list[int], share: float) -> None:
+@pytest.mark.parametrize("skip", [False, True])
+def test_packed_rows_keep_their_order(where: Any, sizes: list[int], share: float, skip: bool) -> None:
     builder = Builder()
     alive = column(builder, R.MASK)
     values = [column(builder, kind) for kind in TYPES]
-    builder.block("SkipIfNone", (), alive)
-    rows = builder.value("EmitRows", (R.U32,), alive)
-    for value in values:
+    bits = column(builder, R.MASK, "validity")
+    registers = [builder.vector(value) for value in values]
+    if skip:
+        builder.block("SkipIfNone", (), alive)
+    rows = builder.value("Compact", (R.U32,), alive)
+    for value in (*values, *registers):
+        assert value.type is not None
         builder.emit(value, rows)
-        builder.emit(builder.vector(value), rows)
+        builder.emit(builder.value("Pick", (value.type, value.type, R.U32), value, rows))
+    builder.emit(builder.value("PickValidity", (R.MASK, R.U32), bits, rows))
+    builder.emit(builder.value("RowNumber", (R.I64,)))
     parts = parts_of(builder, sizes, seeded(1, len(sizes)))
     for part in parts:
         part.columns[0] = stored(seeded(2, part.rows).random(part.rows) < share, R.MASK)
     found = assert_same_rows(where, builder.pipeline(filtered=True), parts)
-    assert len(found[0]) == sum(int(part.columns[0].sum()) for part in parts)
+    alive_rows = np.concatenate([np.zeros(0), *(part.columns[0][: part.rows] for part in parts)])
+    assert found[-1].tolist() == np.flatnonzero(alive_rows).tolist()
 
 
 @everywhere
@@ -90,14 +98,12 @@ def test_unfiltered_rows_numbers_and_validity_bits(where: Any, sizes: list[int])
 
 @everywhere
 @pytest.mark.parametrize("rows", [1, 64, 65, 1500])
-def test_gathered_values_and_validity(where: Any, rows: int) -> None:
+def test_gathered_values(where: Any, rows: int) -> None:
     builder, random = Builder(), seeded(4, rows)
     at = builder.column(Column(R.U32, stored(random.integers(0, rows, rows), R.U32)))
-    bits = builder.column(Column(R.MASK, stored(random.integers(0, 256, -(-rows // 8)), R.U8), "validity"))
     for kind in TYPES:
         values = builder.column(Column(kind, stored(random_values(kind, rows, random), kind)))
         builder.emit(builder.value("Gather", (kind, kind, R.U32), values, at))
-    builder.emit(builder.value("GatherValidity", (R.MASK, R.U32), bits, at))
     assert_same_rows(where, builder.pipeline(), [builder.part(rows)])
 
 
@@ -417,6 +423,42 @@ def test_hash_groups_grow_and_are_ordered_by_their_first_row(where: Any, key_wor
         runs.append((pipeline, parts))
     found = assert_same_groups(where, runs, read)
     assert len(set(zip(*(f.tolist() for f in found[:key_words]), strict=True))) == len(found[0]), "a key has one group"
+
+
+@everywhere
+@pytest.mark.parametrize("numbers", [1, 50, 5000, 200_000])
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("compact", [False, True])
+def test_indexed_groups_grow_and_are_ordered_by_their_first_row(
+    where: Any, numbers: int, count: int, compact: bool
+) -> None:
+    random = seeded(13, numbers, count)
+    builder, words = Builder(), Words()
+    number, alive = column(builder, R.U32), column(builder, R.MASK)
+    values: list[Operand] = [column(builder, R.I64) for _ in range(count)]
+    if compact:
+        rows = builder.value("Compact", (R.U32,), alive)
+        number = builder.value("Pick", (R.U32, R.U32, R.U32), number, rows)
+        values = [builder.value("Pick", (R.I64, R.I64, R.U32), v, rows) for v in values]
+    group = builder.value("GroupIndex", (R.U32, R.U32), number)
+    first = words.take("add", 0, count)
+    assert first == 1, "GroupFirstAdd adds behind the first row"
+    builder.block(f"GroupFirstAdd{count}", (R.U32,), group, first, *values)
+
+    def read(groups: Operand, reader: Builder) -> None:
+        reader.emit(reader.value("GroupKey", (R.I64, R.U32), groups, 0))
+        emit_words([0, *range(first, first + count)])(groups, reader)
+
+    pipeline = builder.pipeline(GroupSink("indexed", numbers, 1, tuple(words.found)))
+    runs = []
+    for sizes, row in (([4096, 4096, 777], 0), ([4096 * 2], 10_000)):
+        parts = parts_of(builder, sizes, random, row)
+        for part in parts:  # the number past the last is the trash group's
+            part.columns[0] = stored(random.integers(0, numbers + 1, part.rows), R.U32)
+            part.columns[1] = stored(random.random(part.rows) < 0.3, R.MASK)
+        runs.append((pipeline, parts))
+    found = assert_same_groups(where, runs, read)
+    assert len(set(found[0].tolist())) == len(found[0]), "a number has one group"
 
 
 # ------------------------------------------------------------------------------------------------------------ order
