@@ -40,7 +40,8 @@ def explain(
     """One row a line: the logical plan first (step NULL), then each step of the program and its instructions.
 
     ANALYZE runs the statement and adds rows and milliseconds: of a step, the rows it left; of an instruction, the rows set in
-    the mask it makes, or else those it ran over, and its share of the step's time by the device's own clock.  MEMORY adds the bytes each step is expected to hold.
+    the mask it makes, or else those it ran over, and its share of the step's time by the device's own clock.  MEMORY adds the
+    bytes each step is expected to hold.
     """
     inner = statement.statement
     plan = getattr(inner, "plan", None)

@@ -488,8 +488,9 @@ class Program:
     def verify(self) -> Program:
         """Check everything a device relies on; raises InternalError naming the instruction.  Returns the program.
 
-        Every register is written before it is read, types agree with the variant, columns, slots and steps exist,
-        what lies before a Compact is read behind it at its rows only, steps only look back, and a register's place in the arena overlaps another live register's only with equal width.
+        Every register is written before it is read, types agree with the variant, columns, slots and steps exist, what lies
+        before a Compact is read behind it at its rows only, steps only look back, and a register's place in the arena
+        overlaps another live register's only with equal width.
         """
         for number, step in enumerate(self.steps):
             if isinstance(step, Pipeline):

@@ -21,7 +21,7 @@ import pyarrow as pa
 from gpudb import vm
 from gpudb.catalog import TableLayout
 from gpudb.devices import Devices
-from gpudb.devices.work import Ledger, Run
+from gpudb.devices.work import Ledger, Run, StepProfile
 from gpudb.errors import CatalogError, Error, InterfaceError
 from gpudb.parameters import typed_parameters
 from gpudb.program import Program

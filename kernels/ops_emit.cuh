@@ -15,14 +15,11 @@ DEVICE bool op_Compact(Tile& tile, const Instruction& ins) {
     VECTORISE for (int i = begin; i < end; ++i) own += alive[i];
     int64 at = block_prefix(tile, own);
     const int64 total = block_sum(tile, own);
-    for (int i = begin; own && i < end; i += 8) {
-        const int stop = i + 8 < end ? i + 8 : end;
-        if (stop == i + 8 && *(const uint64*)(alive + i) == 0) continue;
-        for (int k = i; k < stop; ++k) {  // branch-free: the place past the end is overwritten by the next alive row
-            if (LANES == 1 || alive[k]) list[at] = uint32(k);
-            at += alive[k];
-        }
+    int i = begin;
+    for (; own && i + 8 <= end; i += 8) {
+        if (*(const uint64*)(alive + i) != 0) at = APPEND_ALIVE(list, at, alive, i);
     }
+    if (i < end) append_one_by_one(list, at, alive, i, end - i);
     sync_lanes();
     if (tile.launch->tile_counts) {
         if (LANE == 0) {

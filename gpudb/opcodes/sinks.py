@@ -132,7 +132,9 @@ def GroupFirstAdd3(group: Operand, word: Operand, first: Operand, second: Operan
 
 
 @block_opcode("group {group}: first row, words {word}.. += {first}, {second}, {third}, {fourth}", [(R.U32,)])
-def GroupFirstAdd4(group: Operand, word: Operand, first: Operand, second: Operand, third: Operand, fourth: Operand) -> None:
+def GroupFirstAdd4(
+    group: Operand, word: Operand, first: Operand, second: Operand, third: Operand, fourth: Operand
+) -> None:
     """GroupFirst and Add of four 64-bit registers: the words lie behind the first row."""
 
 

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gpudb.errors import NotSupportedError
+from gpudb.opcodes.table import CODES
 from gpudb.planner.emit.builder import PipelineBuilder, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.group_keys import word_value
 from gpudb.planner.emit.ranges import integer_register
 from gpudb.planner.expressions import AggregateCall, Expression
-from gpudb.opcodes.table import CODES
 from gpudb.program import BaseSlot, Operand, PlainSlot, RankTable, ScaleSlot, TableSlot
 from gpudb.types import BIGINT, DOUBLE, RegisterType, SqlType
 

@@ -92,7 +92,9 @@ class GroupKeys:
             for key in keys:
                 places.append((None, stride, key.codes))
                 stride *= key.codes
-            return GroupKeys(keys, "dense" if dense else "indexed", product, 0 if dense else 1, places, [None] * len(keys))
+            return GroupKeys(
+                keys, "dense" if dense else "indexed", product, 0 if dense else 1, places, [None] * len(keys)
+            )
         places = []
         nulls: list[tuple[int, int] | None] = []
         word, used = 0, 0

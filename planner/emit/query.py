@@ -13,6 +13,7 @@ from typing import Any
 
 from gpudb.catalog import Catalog
 from gpudb.errors import NotSupportedError
+from gpudb.opcodes.table import CODES
 from gpudb.planner.emit.aggregates import GREATEST_WORD, Accumulators, Feed, Finish
 from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter, common_form
@@ -427,9 +428,7 @@ class QueryEmitter:
         feed = Feed(Accumulators(False, stream.row_bound, self.exact), emitter, located, alive)
         feed.finish(first_rows=True)
         inner_table = self.add(
-            stream.builder.finish(
-                GroupSink(inner.kind, inner.capacity, inner.key_words, (("min", GREATEST_WORD),))
-            )
+            stream.builder.finish(GroupSink(inner.kind, inner.capacity, inner.key_words, (("min", GREATEST_WORD),)))
         )
         order = self.add(OrderGroups(inner_table))
         builder = PipelineBuilder(GroupSource(inner_table, order), stream.row_bound, table_step=inner_table)
@@ -499,6 +498,13 @@ def export_form(emitter: ExpressionEmitter, value: Value) -> Value:
     elif sql.kind in ("BOOLEAN",):
         value = emitter.decoded(value)
         operand, kind = emitter.in_register(value, R.MASK), R.MASK
+    elif (
+        value.stored is not None
+        and not value.stored.encoded
+        and value.type in CODES
+        and value.type.width == EXPORT_REGISTER[sql.kind].width
+    ):
+        operand, kind = value.operand, value.type  # the same bits
     else:
         value = emitter.decoded(value)
         kind = EXPORT_REGISTER[sql.kind]
