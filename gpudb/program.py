@@ -279,7 +279,15 @@ class MemberTable:
     element: RegisterType = RegisterType.MASK
 
 
-LookupTable = TextTable | TranslationTable | RankTable | MemberTable
+@dataclass(frozen=True)
+class PlainTable:
+    """Entries known when the program was made, as bytes."""
+
+    element: RegisterType
+    entries: bytes
+
+
+LookupTable = PlainTable | TextTable | TranslationTable | RankTable | MemberTable
 Slot = (
     ConstantSlot
     | PlainSlot

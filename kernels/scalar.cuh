@@ -25,6 +25,10 @@ template <class S> DEVICE int64 scaled(int64 scale, S stored) {
     return int64(low + (high << 32));
 }
 
+/// A code as a double, by the conversion of signed integers that SIMD has.
+template <class S> DEVICE float64 float_of_code(S code) { return float64(int32(code)); }
+DEVICE float64 float_of_code(uint32 code) { return float64(int32(code ^ 0x80000000u)) + 2147483648.0; }
+
 template <class T> DEVICE T wrapping_negate(T a) { return T(unsigned_of<T>(0) - unsigned_of<T>(a)); }
 DEVICE float32 wrapping_negate(float32 a) { return -a; }
 DEVICE float64 wrapping_negate(float64 a) { return -a; }

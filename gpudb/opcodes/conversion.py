@@ -79,17 +79,18 @@ def LowWord(x: Array) -> Array:
 
 
 @opcode(
-    "{out} = {first_day} + floor(({stored} * {scale} + {rest}) / day)",
+    "{out} = {first_day} + ({stored} * {scale} + {rest}) // day",
     [(R.I32, s, R.F64, R.F64, R.I32) for s in CODES],
-    cpp="first_day + int32(portable_floor((float64(stored) * scale + rest) / 86400000000.0))",
+    cpp="first_day + int32((float_of_code(stored) * scale + rest) / 86400000000.0)",
     forms=("vsss",),
 )
 def StoredDay(stored: Array, scale: Array, rest: Array, first_day: Array) -> Array:
     """The day of a stored timestamp, without decoding it: doubles are exact below 2**52 microseconds (142 years) a chunk.
 
-    A division of doubles is SIMD code, one of 64-bit integers is not: 2 ns a row less.
+    A division of doubles is SIMD code, one of 64-bit integers is not: 2 ns a row less.  What is divided is not negative, so
+    that cutting is rounding down.
     """
-    days = np.floor((stored.astype(np.float64) * scale + rest) / 86_400_000_000.0)
+    days = (stored.astype(np.float64) * scale + rest) / 86_400_000_000.0
     return first_day + days.astype(np.int32)
 
 

@@ -20,6 +20,7 @@ from gpudb.program import (
     PairSizeSlot,
     Pipeline,
     PlainSlot,
+    PlainTable,
     RangeDomain,
     RangeSlot,
     RankTable,
@@ -81,6 +82,8 @@ class Prologue:
 
     def _table(self, table: Any) -> np.ndarray | None:
         match table:
+            case PlainTable(element=element, entries=entries):
+                return padded_copy(np.frombuffer(entries, element.dtype), element.dtype)
             case TextTable(function=function, element=element, part=part):
                 return self._texts.table(function, element, part)
             case TranslationTable(source=source, target=target):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpudb.instruction_set import instruction_set
 from gpudb.opcodes import Variant
+from gpudb.planner.emit.known_values import KnownValues
 from gpudb.program import (
     COLUMN,
     PLAIN,
@@ -23,6 +24,7 @@ from gpudb.program import (
     Slot,
     Source,
     SourceColumn,
+    operand_names,
 )
 from gpudb.types import RegisterType, SqlType
 
@@ -84,7 +86,11 @@ class PipelineBuilder:
     messages: list[tuple[str, str, Any]] = field(default_factory=list)
     rows: Operand | None = None
     _compacted: int = 0
+    known: KnownValues = field(init=False)
     _made: dict[Any, Operand] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.known = KnownValues(self)
 
     def column(self, index: int, part: str, type_: R) -> Operand:
         """The operand of a source column's part."""
@@ -230,6 +236,7 @@ class PipelineBuilder:
 
     def finish(self, sink: EmitSink | GroupSink, source: Source | None = None) -> Pipeline:
         """The pipeline, its registers placed: one that is dead leaves its place to the next of the same width."""
+        self._drop_unread()
         places, arena = self._place_registers()
         return Pipeline(
             source=source or self.source,
@@ -243,6 +250,27 @@ class PipelineBuilder:
             row_bound=self.row_bound,
             table_step=self.table_step,
         )
+
+    def _drop_unread(self) -> None:
+        """Leave out instructions that make what nobody reads, others having taken their place, and their registers."""
+        read: set[int] = set()
+        kept: list[Instruction] = []
+        for ins in reversed(self.instructions):
+            has_result = operand_names(ins.variant)[0] == "out"
+            pure = has_result and ins.variant.opcode.name not in ("Compact", "GroupFind", "GroupIndex", "SplitFixed")
+            if pure and ins.operands[0].number not in read and ins.operands[0].number not in self.pinned:
+                continue
+            kept.append(ins)
+            read.update(o.number for o in ins.operands[has_result:] if o.kind == REGISTER)
+        used = {o.number for ins in kept for o in ins.operands if o.kind == REGISTER} | self.pinned
+        number = {old: new for new, old in enumerate(sorted(used))}
+
+        def renumbered(operand: Operand) -> Operand:
+            return replace(operand, number=number[operand.number]) if operand.kind == REGISTER else operand
+
+        self.instructions = [replace(ins, operands=tuple(map(renumbered, ins.operands))) for ins in reversed(kept)]
+        self.registers = [self.registers[old] for old in sorted(used)]
+        self.pinned = {number[old] for old in self.pinned}
 
     def _place_registers(self) -> tuple[Sequence[tuple[R, int]], int]:
         last_use: dict[int, int] = {}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gpudb.errors import NotSupportedError
 from gpudb.functions import lookup
 from gpudb.instruction_set import function_opcode_name
+from gpudb.planner.constants import MICROSECONDS_OF_A_DAY
 from gpudb.planner.emit.builder import Value
 from gpudb.planner.emit.ranges import INT64, integer_register
 from gpudb.planner.emit.texts import TextEmitter
@@ -71,8 +72,9 @@ class CastEmitter(TextEmitter):
             DaySlot(R.I32, column, "day"),
         ]
         operand = self.builder.make("StoredDay", R.I32, value.operand, *(self.builder.slot(s) for s in slots))
-        day = 86_400_000_000
-        return Value(target, R.I32, operand, value.valid, value.low // day, value.high // day)
+        low, high = value.low // MICROSECONDS_OF_A_DAY, value.high // MICROSECONDS_OF_A_DAY
+        self.builder.known.add_leaf(operand, low, high, value.valid)
+        return Value(target, R.I32, operand, value.valid, low, high)
 
     def _bounded(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
         """Within the target's bounds, or the cast fails, or is NULL if it tries only."""
@@ -91,9 +93,9 @@ class CastEmitter(TextEmitter):
         ):
             return self._with_infinities(value, target, try_, expression)
         if source.kind == "DATE" and target.kind == "TIMESTAMP":
-            return self._multiplied(value, 86_400_000_000, target, try_, expression)
+            return self._multiplied(value, MICROSECONDS_OF_A_DAY, target, try_, expression)
         if source.kind == "TIMESTAMP" and target.kind == "DATE":
-            day = 86_400_000_000
+            day = MICROSECONDS_OF_A_DAY
             kind = R.I64
             micros = self.in_register(value, kind)
             divisor = self.builder.slot(PlainSlot(kind, day))

@@ -181,6 +181,8 @@ class ExpressionEmitter(CastEmitter):
                 operand = self.builder.make("Decode", wide, value.operand, base, scale)
         else:
             operand = self.converted(value.operand, wide)
+        if value.sql.kind == "DATE":
+            self.builder.known.add_leaf(operand, value.low, value.high, value.valid)
         return replace(value, operand=operand, type=wide, stored=None)
 
     @staticmethod
@@ -616,6 +618,11 @@ class ExpressionEmitter(CastEmitter):
         operand = self.builder.make(EXACT_OPCODES[name], widest, *operands)
         return self.checked_range(Value(sql, widest, operand, valid, low, high), sql, expression, what)
 
+    def _always(self, mask: Operand) -> bool:
+        """Is a mask known to be set wherever its row is not NULL?"""
+        known = self.builder.known.of(mask)
+        return known is not None and bool(known[1].all())
+
     def _scalar_call(self, expression: Call, overload: Overload, arguments: tuple[Expression, ...]) -> Value:
         operands: list[Operand] = []
         valid: Operand | None = None
@@ -632,16 +639,23 @@ class ExpressionEmitter(CastEmitter):
         if overload.null_when is not None:  # before the domain: a row that is NULL does not fail
             null = self.builder.make(function_opcode_name(overload, "null"), R.MASK, *operands)
             present = self.builder.make("Not", R.MASK, null)
-            valid = self.builder.both(valid, present)
+            if not self._always(present):
+                valid = self.builder.both(valid, present)
         if overload.domain is not None:
             inside = self.builder.make(function_opcode_name(overload, "domain"), R.MASK, *operands)
-            outside = self.builder.make("Not", R.MASK, inside)
-            self.fail_where(outside, valid, "OutOfRangeError", overload.domain[2], expression)
+            if not self._always(inside):
+                outside = self.builder.make("Not", R.MASK, inside)
+                self.fail_where(outside, valid, "OutOfRangeError", overload.domain[2], expression)
         register = overload.result.register
         operand = self.builder.make(function_opcode_name(overload, "value"), register, *operands)
         sql = expression.type
         low: Any
         high: Any
+        known = self.builder.known.of(operand)
+        if known is not None and not sql.is_float:
+            low, high = int(known[1].min()), int(known[1].max())
+            register = R.MASK if register is R.MASK else integer_register(low, high)
+            return Value(sql, register, self.builder.known.looked_up(operand, known[1], register), valid, low, high)
         low, high = sql.bounds if sql.is_exact else (None, None)
         if sql.is_exact and register is R.I32:
             low, high = max(low, INT32[0]), min(high, INT32[1])

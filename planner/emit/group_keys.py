@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from gpudb.errors import NotSupportedError
 from gpudb.planner.emit.builder import Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.ranges import integer_register
-from gpudb.program import Operand, PlainSlot
+from gpudb.program import Operand, PlainSlot, PlainTable, TableSlot
 from gpudb.types import RegisterType
 
 R = RegisterType
+Array = Any
 DENSE_GROUPS = 1 << 12  # largest dense table: with three words a group 96 KB, four copies fit the second cache
 # Largest index of an indexed table, 32 MB.  Pairs of airports (14,089 that occur of 2^18, 2 M rows): GroupFind 21 ns a row,
 # GroupIndex 5.
@@ -25,11 +29,15 @@ INDEXED_GROUPS = 1 << 23
 
 @dataclass
 class Key:
-    """A group key: codes 0 .. size - 1, and `size` for NULL where it can be NULL."""
+    """A group key: codes 0 .. size - 1, and `size` for NULL where it can be NULL.
+
+    A code is the value less `low`, or its place among `values`, all that can occur in rising order.
+    """
 
     value: Value
     low: int
     size: int
+    values: Array | None = None
 
     @property
     def nullable(self) -> bool:
@@ -62,6 +70,10 @@ def make_key(emitter: ExpressionEmitter, value: Value) -> Key:
     low, high = value.low, value.high
     if value.stored is not None and not value.stored.encoded and 0 <= low <= high // 2:
         low = 0  # the stored value is the code: nothing to subtract
+    known = emitter.builder.known.of(value.operand) if value.stored is None else None
+    if known is not None and high - low >= DENSE_GROUPS and high - low >= len(known[1]):
+        values = np.unique(known[1])
+        return Key(value, 0, len(values), values)
     return Key(value, low, high - low + 1)
 
 
@@ -148,7 +160,9 @@ class GroupKeys:
 
     def _code32(self, emitter: ExpressionEmitter, key: Key, value: Value) -> Operand:
         builder = emitter.builder
-        if value.sql.is_text or (value.stored is not None and not value.stored.encoded and key.low == 0):
+        if key.values is not None:
+            code = self._place(emitter, key, value)
+        elif value.sql.is_text or (value.stored is not None and not value.stored.encoded and key.low == 0):
             code = value.operand
         else:
             value = emitter.decoded(value)
@@ -160,13 +174,25 @@ class GroupKeys:
                     "Subtract", kind, emitter.in_register(value, kind), builder.slot(PlainSlot(kind, key.low))
                 )
                 code = emitter.converted(shifted, R.U32)
-            code = builder.bounded_index(code, key.size)
+            known = builder.known.of(code)
+            if known is None or np.array_equal(known[1], np.arange(len(known[1]))):
+                code = builder.bounded_index(code, key.size)
+            else:
+                code = builder.known.looked_up(code, known[1], narrowest_code(key.size))
         if not key.nullable:
             return code
         null = builder.slot(PlainSlot(R.U32, key.size))
         if value.valid is None:
             return code
         return builder.make("Select", R.U32, value.valid, builder.vector(emitter.converted(code, R.U32)), null)
+
+    @staticmethod
+    def _place(emitter: ExpressionEmitter, key: Key, value: Value) -> Operand:
+        """The place of a value among the key's values."""
+        known = emitter.builder.known
+        found = known.of(value.operand)
+        assert key.values is not None and found is not None
+        return known.looked_up(value.operand, np.searchsorted(key.values, found[1]), narrowest_code(key.size))
 
     def _find(self, emitter: ExpressionEmitter, values: list[Value], alive: Operand | None) -> Operand:
         builder = emitter.builder
@@ -202,7 +228,8 @@ class GroupKeys:
                         present = builder.vector(builder.slot(PlainSlot(R.MASK, 1)))
                     put(null[0], null[1], emitter.converted(present, R.I64))
                 continue
-            code = builder.vector(emitter.converted(value.operand, R.I64))
+            code = value.operand if key.values is None else self._place(emitter, key, value)
+            code = builder.vector(emitter.converted(code, R.I64))
             if key.low:
                 code = builder.make("Subtract", R.I64, code, builder.slot(PlainSlot(R.I64, key.low)))
             if key.nullable and value.valid is not None:
@@ -261,7 +288,15 @@ class GroupKeys:
             code = builder.make("Keep", R.I64, code, valid)
         if key.low:
             code = builder.make("Add", R.I64, code, builder.slot(PlainSlot(R.I64, key.low)))
+        if key.values is not None:
+            table = builder.slot(TableSlot(PlainTable(R.I64, key.values.astype(np.int64).tobytes())))
+            code = builder.make("Lookup", R.I64, builder.make("Convert", R.U32, code), table)
         return word_value(emitter, code, source, valid)
+
+
+def narrowest_code(size: int) -> R:
+    """The register for codes below `size`."""
+    return R.U8 if size <= 1 << 8 else R.U16 if size <= 1 << 16 else R.U32
 
 
 def joined_words(emitter: ExpressionEmitter, high: Operand, low: Operand) -> Operand:

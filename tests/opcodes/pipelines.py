@@ -12,10 +12,11 @@ import numpy as np
 from gpudb.devices.cpu import CpuDevice
 from gpudb.devices.lanes import LanesDevice
 from gpudb.devices.reference import ReferenceDevice
-from gpudb.devices.reference_tile import values_of_type, wrapped
+from gpudb.devices.reference_tile import values_of_type
 from gpudb.devices.work import Emitted, Ledger, Part, PipelineFailure, Run, Work
 from gpudb.instruction_set import instruction_set
 from gpudb.opcodes import Variant
+from gpudb.opcodes.evaluate import wrapped
 from gpudb.program import (
     COLUMN,
     PLAIN,

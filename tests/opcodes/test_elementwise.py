@@ -7,9 +7,9 @@ import zlib
 import numpy as np
 import pytest
 
-from gpudb.devices.reference_tile import evaluate
 from gpudb.instruction_set import instruction_set
 from gpudb.opcodes import Opcode, Variant
+from gpudb.opcodes.evaluate import evaluate
 from gpudb.program import Operand
 from gpudb.types import RegisterType
 from tests.opcodes.pipelines import (
