@@ -10,7 +10,7 @@ literals, dictionaries and chunk metadata.  So a program is free of data and can
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from gpudb.errors import InternalError
 from gpudb.instruction_set import INSTRUCTION, instruction_set
 from gpudb.opcodes import Variant
+from gpudb.record import record
 from gpudb.types import RegisterType, SqlType
 
 KIND_SHIFT = 30
@@ -26,7 +27,7 @@ REGISTER, COLUMN, SLOT, PLAIN = 0, 1, 2, 3
 MAX_TILE_ROWS = 4096
 
 
-@dataclass(frozen=True)
+@record
 class Operand:
     """kind: REGISTER (number = register's number), COLUMN, SLOT or PLAIN (number is the value itself)."""
 
@@ -38,7 +39,7 @@ class Operand:
         return ("r[{}]", "c[{}]", "s[{}]", "{}")[self.kind].format(self.number)
 
 
-@dataclass(frozen=True)
+@record
 class Instruction:
     """A variant and its operands: the result first (where there is one), then one per parameter of the opcode."""
 
@@ -65,7 +66,7 @@ def operand_names(variant: Variant) -> tuple[str, ...]:
 # --------------------------------------------------------------------------------------------------- dictionaries
 
 
-@dataclass(frozen=True)
+@record
 class ColumnDictionary:
     """The dictionary of column `ordinal` of table `table`."""
 
@@ -73,28 +74,28 @@ class ColumnDictionary:
     ordinal: int
 
 
-@dataclass(frozen=True)
+@record
 class LiteralDictionary:
     """One text constant: code 0."""
 
     expression: Any
 
 
-@dataclass(frozen=True)
+@record
 class MappedDictionary:
     """The distinct values of a text function over another dictionary's entries (see `TextTable`)."""
 
     function: TextFunction
 
 
-@dataclass(frozen=True)
+@record
 class UnionDictionary:
     """All values of several dictionaries, in their order."""
 
     parts: tuple[DictionaryReference, ...]
 
 
-@dataclass(frozen=True)
+@record
 class StepDictionary:
     """The dictionary of a column that a MakeValues step made."""
 
@@ -105,7 +106,7 @@ class StepDictionary:
 DictionaryReference = ColumnDictionary | LiteralDictionary | MappedDictionary | UnionDictionary | StepDictionary
 
 
-@dataclass(frozen=True)
+@record
 class RangeDomain:
     """The integers low .. high, as an argument of a text function over a narrow number (CAST(int AS VARCHAR))."""
 
@@ -114,7 +115,7 @@ class RangeDomain:
     high: int
 
 
-@dataclass(frozen=True)
+@record
 class ConstantDomain:
     """One constant that is no text, as the argument of a text function that has no other: index 0."""
 
@@ -122,7 +123,7 @@ class ConstantDomain:
     expression: Any
 
 
-@dataclass(frozen=True)
+@record
 class TextFunction:
     """A function of the registry over dictionary entries.
 
@@ -144,7 +145,7 @@ class TextFunction:
 # --------------------------------------------------------------------------------------------------- slots
 
 
-@dataclass(frozen=True)
+@record
 class ConstantSlot:
     """The value of a constant expression; NULL gives zero bytes."""
 
@@ -153,7 +154,7 @@ class ConstantSlot:
     expression: Any
 
 
-@dataclass(frozen=True)
+@record
 class PlainSlot:
     """A value known when the program was made."""
 
@@ -161,7 +162,7 @@ class PlainSlot:
     value: int | float
 
 
-@dataclass(frozen=True)
+@record
 class ConstantIntervalSlot:
     """One field (months, days, microseconds) of a constant INTERVAL."""
 
@@ -170,7 +171,7 @@ class ConstantIntervalSlot:
     part: str
 
 
-@dataclass(frozen=True)
+@record
 class BaseSlot:
     """Base of a stored column's chunk, plus a number."""
 
@@ -179,7 +180,7 @@ class BaseSlot:
     plus: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class ScaleSlot:
     """Scale of a stored column's chunk."""
 
@@ -187,7 +188,7 @@ class ScaleSlot:
     column: int
 
 
-@dataclass(frozen=True)
+@record
 class DaySlot:
     """Of a stored timestamp column's chunk: the day of its base, or (part rest) the microseconds of the base into it."""
 
@@ -196,7 +197,7 @@ class DaySlot:
     part: str
 
 
-@dataclass(frozen=True)
+@record
 class RangeSlot:
     """One end of a closed range test on stored values: the constants shifted and clamped into the chunk's stored range.
 
@@ -213,7 +214,7 @@ class RangeSlot:
     side: str
 
 
-@dataclass(frozen=True)
+@record
 class CodeSlot:
     """One end of a range test that finds one text: its code, or an empty range where the dictionary lacks it."""
 
@@ -223,7 +224,7 @@ class CodeSlot:
     side: str
 
 
-@dataclass(frozen=True)
+@record
 class PairSizeSlot:
     """Number of entries of the second domain of a text function over pairs."""
 
@@ -231,7 +232,7 @@ class PairSizeSlot:
     domain: Any
 
 
-@dataclass(frozen=True)
+@record
 class TableSlot:
     """A pointer to a lookup table."""
 
@@ -239,7 +240,7 @@ class TableSlot:
     type: RegisterType = RegisterType.I64
 
 
-@dataclass(frozen=True)
+@record
 class TextTable:
     """code -> one part of a text function's result, in `element`: its value, validity, or failed (it raises).
 
@@ -251,7 +252,7 @@ class TextTable:
     part: str = "value"
 
 
-@dataclass(frozen=True)
+@record
 class TranslationTable:
     """code of one dictionary -> code of another that holds all its values."""
 
@@ -260,7 +261,7 @@ class TranslationTable:
     element: RegisterType = RegisterType.U32
 
 
-@dataclass(frozen=True)
+@record
 class RankTable:
     """code -> rank of its text in binary order; `inverse` gives rank -> code."""
 
@@ -269,7 +270,7 @@ class RankTable:
     element: RegisterType = RegisterType.U32
 
 
-@dataclass(frozen=True)
+@record
 class MemberTable:
     """code or stored value -> is it in a list of constants?"""
 
@@ -305,7 +306,7 @@ Slot = (
 # --------------------------------------------------------------------------------------------------- sources
 
 
-@dataclass(frozen=True)
+@record
 class SourceColumn:
     """One thing a pipeline reads: the stored values of input column `index`, or their validity.
 
@@ -318,7 +319,7 @@ class SourceColumn:
     type: RegisterType
 
 
-@dataclass(frozen=True)
+@record
 class TableSource:
     """Rows of a table; `ordinals[i]` is the table's column behind input column i.
 
@@ -330,7 +331,7 @@ class TableSource:
     zones: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class StepSource:
     """Rows that earlier steps left (several: one after the other), in the order of `order` if it is given."""
 
@@ -338,7 +339,7 @@ class StepSource:
     order: int | None = None
 
 
-@dataclass(frozen=True)
+@record
 class GroupSource:
     """Groups of an aggregation, in the order that an OrderGroups step left."""
 
@@ -346,7 +347,7 @@ class GroupSource:
     order: int
 
 
-@dataclass(frozen=True)
+@record
 class SingleRowSource:
     """One row without columns: SELECT without FROM, one row of VALUES."""
 
@@ -357,7 +358,7 @@ Source = TableSource | StepSource | GroupSource | SingleRowSource
 # --------------------------------------------------------------------------------------------------- sinks and steps
 
 
-@dataclass(frozen=True)
+@record
 class OutputColumn:
     """One emitted value: which of the sink's columns holds it, and which its validity masks (None: never NULL)."""
 
@@ -367,7 +368,7 @@ class OutputColumn:
     dictionary: DictionaryReference | None = None
 
 
-@dataclass(frozen=True)
+@record
 class EmitSink:
     """Rows, in source order.  columns: what the pipeline's Emit instructions write, values and masks alike.
 
@@ -380,7 +381,7 @@ class EmitSink:
     limit: tuple[Any, Any] | None = None  # (count, offset): constant expressions, when rows past it need not be made
 
 
-@dataclass(frozen=True)
+@record
 class GroupSink:
     """A group table.
 
@@ -400,7 +401,7 @@ class GroupSink:
     into: int | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Pipeline:
     """Source, instructions, sink.  `registers` holds each register's type; `offsets` its bytes-per-row offset in the arena.
 
@@ -438,14 +439,14 @@ class Pipeline:
         return cache[tile_rows]
 
 
-@dataclass(frozen=True)
+@record
 class OrderGroups:
     """Numbers of the groups that occur, in order of their first row."""
 
     step: int
 
 
-@dataclass(frozen=True)
+@record
 class SortRows:
     """A permutation of a step's rows by order-word columns, the first word most significant; ties keep row order."""
 
@@ -453,7 +454,7 @@ class SortRows:
     words: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class LimitRows:
     """The rows offset .. offset + count of an order (or of a step's rows)."""
 
@@ -462,7 +463,7 @@ class LimitRows:
     offset: Any
 
 
-@dataclass(frozen=True)
+@record
 class MakeValues:
     """Rows of constants: rows x columns expressions of the given SQL types."""
 
@@ -473,7 +474,7 @@ class MakeValues:
 Step = Pipeline | OrderGroups | SortRows | LimitRows | MakeValues
 
 
-@dataclass(frozen=True)
+@record
 class Program:
     """Steps in order; the last pipeline's rows are the result, whose columns have these names and SQL types.
 

@@ -7,33 +7,18 @@ statement, for errors).  Nothing here touches data.  The binder makes these tree
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from gpudb.functions.registry import Overload
+from gpudb.record import record
 from gpudb.types import BOOLEAN, SqlType
 
 Span = tuple[int, int]
-Class = TypeVar("Class", bound=type)
 
 
-def _hashed_once(kind: Class) -> Class:
-    """Keep each node's hash: emit looks every sub-expression up, which would hash deep trees again and again."""
-    compute: Any = kind.__hash__
-
-    def kept(self: Any) -> int:
-        known: int | None = self.__dict__.get("_hash")
-        if known is None:
-            known = compute(self)
-            object.__setattr__(self, "_hash", known)
-        return known
-
-    setattr(kind, "__hash__", kept)  # noqa: B010 - a plain assignment is none to mypy
-    return kind
-
-
-@dataclass(frozen=True)
+@record
 class Expression:
     """Base: `type` is the SQL type of the value; `span` never takes part in equality."""
 
@@ -79,8 +64,7 @@ def _child_fields(kind: type[Expression]) -> tuple[str, ...]:
     return tuple(item.name for item in fields(kind) if "Expression" in str(item.type) or "Literal" in str(item.type))
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class Literal(Expression):
     """A constant.  value: None, bool, int (also scaled DECIMAL, days, microseconds), float, str, or Interval.
 
@@ -96,8 +80,7 @@ class Literal(Expression):
     steps: tuple[tuple[str, SqlType, SqlType], ...] = ()
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class Column(Expression):
     """Column number `index` of the input node's output."""
 
@@ -105,8 +88,7 @@ class Column(Expression):
     name: str
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class Call(Expression):
     """A scalar function or operator of the registry; arguments already have the overload's types.
 
@@ -119,8 +101,7 @@ class Call(Expression):
     overload: Overload | None = field(default=None, compare=False)
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class Comparison(Expression):
     """left operator right, both of one type.  operator: = <> < <= > >= ; with NULLs: `is_distinct`, `is_not_distinct`."""
 
@@ -129,40 +110,35 @@ class Comparison(Expression):
     right: Expression
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class And(Expression):
     """Three-valued AND of two or more BOOLEANs."""
 
     arguments: tuple[Expression, ...]
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class Or(Expression):
     """Three-valued OR of two or more BOOLEANs."""
 
     arguments: tuple[Expression, ...]
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class Not(Expression):
     """Three-valued NOT."""
 
     argument: Expression
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class IsNull(Expression):
     """argument IS NULL; never NULL itself.  IS NOT NULL is Not(IsNull(x))."""
 
     argument: Expression
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class InList(Expression):
     """argument IN (items), all of one type, items being Literals (anything else is bound as an Or of comparisons).
 
@@ -173,8 +149,7 @@ class InList(Expression):
     items: tuple[Literal, ...]
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class Case(Expression):
     """CASE WHEN conditions[i] THEN results[i] ... ELSE otherwise END; all results have `type`.
 
@@ -186,16 +161,14 @@ class Case(Expression):
     otherwise: Expression
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class Coalesce(Expression):
     """The first argument that is not NULL."""
 
     arguments: tuple[Expression, ...]
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class Cast(Expression):
     """CAST(argument AS type); `try_` gives NULL where CAST raises."""
 
@@ -203,8 +176,7 @@ class Cast(Expression):
     try_: bool = False
 
 
-@_hashed_once
-@dataclass(frozen=True)
+@record
 class AggregateCall(Expression):
     """One aggregate of an Aggregate node; its arguments are over the node's input.
 

@@ -7,10 +7,11 @@ name its columns by number (`expressions.Column.index`).  Nodes print stably, so
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from gpudb.planner.expressions import AggregateCall, Expression, Literal
+from gpudb.record import record
 from gpudb.types import SqlType
 
 OutputColumn = tuple[str, SqlType]
@@ -52,7 +53,7 @@ def spelling(type_: SqlType, value: Any) -> str:
     return str(value)
 
 
-@dataclass(frozen=True)
+@record
 class Node:
     """Base: `columns` is the output, in order."""
 
@@ -70,7 +71,7 @@ class Node:
                         yield element
 
 
-@dataclass(frozen=True)
+@record
 class Scan(Node):
     """Rows of a table in table order.
 
@@ -84,14 +85,14 @@ class Scan(Node):
     predicate: Expression | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Values(Node):
     """Literal rows: VALUES, and SELECT without FROM (one row, no columns)."""
 
     rows: tuple[tuple[Expression, ...], ...]
 
 
-@dataclass(frozen=True)
+@record
 class Filter(Node):
     """Rows of `input` for which `predicate` is TRUE."""
 
@@ -99,7 +100,7 @@ class Filter(Node):
     predicate: Expression
 
 
-@dataclass(frozen=True)
+@record
 class Project(Node):
     """One expression per output column."""
 
@@ -107,7 +108,7 @@ class Project(Node):
     expressions: tuple[Expression, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Aggregate(Node):
     """GROUP BY `keys` (none: one row over everything); output is keys, then aggregates.
 
@@ -119,7 +120,7 @@ class Aggregate(Node):
     aggregates: tuple[AggregateCall, ...]
 
 
-@dataclass(frozen=True)
+@record
 class SortKey:
     """One ORDER BY term over the input's columns."""
 
@@ -128,7 +129,7 @@ class SortKey:
     nulls_first: bool
 
 
-@dataclass(frozen=True)
+@record
 class Sort(Node):
     """Stable sort: ties keep input order."""
 
@@ -136,7 +137,7 @@ class Sort(Node):
     keys: tuple[SortKey, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Limit(Node):
     """Rows offset .. offset + count of the input; either may be None.  Literals, so that parameters work."""
 
@@ -145,7 +146,7 @@ class Limit(Node):
     offset: Literal | None
 
 
-@dataclass(frozen=True)
+@record
 class UnionAll(Node):
     """Rows of each input in turn; inputs have equal column types."""
 

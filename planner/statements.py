@@ -6,14 +6,15 @@ that GROUP BY matched by value): a cached plan may serve another statement of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from gpudb.planner.logical import Node
+from gpudb.record import record
 from gpudb.types import SqlType
 
 
-@dataclass(frozen=True)
+@record
 class Statement:
     """Base.
 
@@ -27,14 +28,14 @@ class Statement:
     tables: frozenset[str] = field(default=frozenset(), kw_only=True)
 
 
-@dataclass(frozen=True)
+@record
 class Query(Statement):
     """SELECT, VALUES, FROM: rows of `plan`."""
 
     plan: Node
 
 
-@dataclass(frozen=True)
+@record
 class Explain(Statement):
     """EXPLAIN [ANALYZE | MEMORY] statement."""
 
@@ -42,7 +43,7 @@ class Explain(Statement):
     statement: Statement
 
 
-@dataclass(frozen=True)
+@record
 class CreateTable(Statement):
     """CREATE TABLE with columns.  not_null has one flag a column."""
 
@@ -53,7 +54,7 @@ class CreateTable(Statement):
     or_replace: bool
 
 
-@dataclass(frozen=True)
+@record
 class CreateTableAs(Statement):
     """CREATE TABLE ... AS query; the plan's columns are the table's, names made unique."""
 
@@ -64,7 +65,7 @@ class CreateTableAs(Statement):
     with_data: bool = True
 
 
-@dataclass(frozen=True)
+@record
 class DropTable(Statement):
     """DROP TABLE."""
 
@@ -72,7 +73,7 @@ class DropTable(Statement):
     if_exists: bool
 
 
-@dataclass(frozen=True)
+@record
 class Insert(Statement):
     """INSERT INTO table; `plan` has one column per column of the table, in its order, cast to its type.
 
@@ -84,7 +85,7 @@ class Insert(Statement):
     plan: Node
 
 
-@dataclass(frozen=True)
+@record
 class CopyFrom(Statement):
     """COPY table FROM paths.  format: auto, csv, parquet or arrow; ordinals: target columns in file order, None for all."""
 
@@ -95,7 +96,7 @@ class CopyFrom(Statement):
     options: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@record
 class CopyTo(Statement):
     """COPY (query) TO path.  format: csv, parquet, arrow or json, from the option or the path's ending."""
 
@@ -105,19 +106,19 @@ class CopyTo(Statement):
     options: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@record
 class Describe(Statement):
     """DESCRIBE query or table: one row a column."""
 
     columns: tuple[tuple[str, SqlType], ...]
 
 
-@dataclass(frozen=True)
+@record
 class ShowTables(Statement):
     """SHOW TABLES."""
 
 
-@dataclass(frozen=True)
+@record
 class Set(Statement):
     """SET name = value."""
 
@@ -125,30 +126,30 @@ class Set(Statement):
     value: str | int | float | bool
 
 
-@dataclass(frozen=True)
+@record
 class Reset(Statement):
     """RESET name."""
 
     name: str
 
 
-@dataclass(frozen=True)
+@record
 class Show(Statement):
     """SHOW name: the value of a setting."""
 
     name: str
 
 
-@dataclass(frozen=True)
+@record
 class Begin(Statement):
     """BEGIN TRANSACTION."""
 
 
-@dataclass(frozen=True)
+@record
 class Commit(Statement):
     """COMMIT."""
 
 
-@dataclass(frozen=True)
+@record
 class Rollback(Statement):
     """ROLLBACK."""
