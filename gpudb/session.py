@@ -27,7 +27,6 @@ from gpudb.parameters import typed_parameters
 from gpudb.program import Program
 from gpudb.settings import Settings
 from gpudb.storage import database as storage
-from gpudb.storage import files
 from gpudb.storage.table import TableBuilder, TableVersion, table_from_arrow
 from gpudb.types import SqlType
 from gpudb.vm.texts import TextCache
@@ -139,6 +138,8 @@ class StatementCatalog:
 
     def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
         """The rows of files as a relation of this statement."""
+        from gpudb.storage import files  # the readers of CSV and Parquet take 60 ms to load
+
         key = f"file {len(self.relations)}: {', '.join(paths)}"
         key = key.lower()
         self.relations[key] = files.open_files(paths, file_format, options)

@@ -10,7 +10,6 @@ import pyarrow as pa
 from gpudb.errors import CatalogError, ConversionError, NotSupportedError, OperationalError
 from gpudb.planner import statements
 from gpudb.session import Result, Session, StatementCatalog
-from gpudb.storage import files
 from gpudb.storage.table import TableBuilder, TableVersion
 from gpudb.types import BIGINT, VARCHAR, SqlType
 
@@ -38,6 +37,8 @@ def run_statement(
         case statements.CopyFrom():
             return _copy_from(session, statement, catalog)
         case statements.CopyTo():
+            from gpudb.storage import files
+
             batches = session.query_batches(statement.plan, raw, catalog, lap)
             rows = files.write_file(
                 statement.path, statement.plan.columns, batches, statement.format, statement.options
@@ -180,6 +181,8 @@ def append_rows(session: Session, name: str, batches: Iterator[pa.RecordBatch], 
 
 
 def _copy_from(session: Session, statement: statements.CopyFrom, catalog: StatementCatalog) -> Result:
+    from gpudb.storage import files
+
     table = _target(session, statement.table, catalog)
     ordinals = statement.ordinals or tuple(range(len(table.columns)))
     target = tuple(table.columns[k] for k in ordinals)

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gpudb import compute as pc
 from gpudb import types
 from gpudb.errors import ConversionError, InterfaceError, NotSupportedError
 from gpudb.storage.column import Chunk

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gpudb import compute as pc
 from gpudb.errors import InputError, NotSupportedError
 from gpudb.storage.arrow import sql_type
 from gpudb.storage.csv_writer import value_texts

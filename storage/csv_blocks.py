@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
+from gpudb import compute as pc
 from gpudb.errors import InputError
 from gpudb.storage.byte_source import ByteSource
 from gpudb.storage.csv_dialect import CsvOptions, Dialect, Record, RecordScanner

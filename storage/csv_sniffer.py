@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gpudb import compute as pc
 from gpudb.errors import BindError
 from gpudb.storage.csv_dialect import CsvOptions, Dialect
 from gpudb.storage.file_relation import quoted_list

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gpudb import compute as pc
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.storage.csv_dialect import option_flag
 

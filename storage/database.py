@@ -10,11 +10,14 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from gpudb.errors import InterfaceError, OperationalError
-from gpudb.storage.directory import Directory
-from gpudb.storage.file_system import FileSystem
 from gpudb.storage.table import Columns, RowGroup, RowGroupSink, TableVersion
+
+if TYPE_CHECKING:
+    from gpudb.storage.directory import Directory
+    from gpudb.storage.file_system import FileSystem
 
 MEMORY = ":memory:"
 
@@ -97,6 +100,9 @@ class Database:
                 raise InterfaceError("a database in memory cannot be opened read-only: it would stay empty")
             self._snapshot = Snapshot(1, {})
         else:
+            from gpudb.storage.directory import Directory
+            from gpudb.storage.file_system import FileSystem
+
             self._directory = Directory(self.path, read_only, file_system or FileSystem())
             self._snapshot = Snapshot(self._directory.version, self._directory.tables)
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gpudb import compute as pc
 from gpudb.storage.text_words import hash_bytes, hash_texts, text_buffers, text_order
 
 MAX_ENTRIES = 1 << 31  # codes are read as int32 by Arrow

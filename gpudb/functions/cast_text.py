@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gpudb import compute
 from gpudb.errors import ConversionError, NotSupportedError
 from gpudb.types import Interval, SqlType
 
@@ -450,8 +451,6 @@ def _middle(low: np.float32, high: np.float32) -> Decimal:
 
 def _parse_usual_dates(values: pa.Array) -> pa.Array | None:
     """All texts as YYYY-MM-DD at once; None where one is spelled otherwise."""
-    import pyarrow.compute as compute
-
     if not compute.all(compute.match_substring_regex(values, r"\A\d{4}-\d{2}-\d{2}\z"), min_count=0).as_py():
         return None
     try:

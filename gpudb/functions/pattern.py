@@ -12,17 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gpudb import compute
 from gpudb.errors import DataError
 from gpudb.functions.registry import macro, text
 from gpudb.functions.rows import is_constant, length, text_array
 from gpudb.types import BOOLEAN, VARCHAR, SqlType
-
-
-def _compute() -> Any:
-    """pyarrow.compute, imported at first use: it costs 40 ms."""
-    import pyarrow.compute
-
-    return pyarrow.compute
 
 
 def quote(literal: str) -> str:
@@ -58,7 +52,7 @@ def _per_constants(function: Callable[..., pa.Array], result: SqlType, string: A
 
 def _matches(strings: pa.Array, expression: str) -> pa.Array:
     try:
-        return _compute().match_substring_regex(strings, expression)
+        return compute.match_substring_regex(strings, expression)
     except pa.ArrowInvalid as error:
         raise _invalid(error) from None
 
@@ -97,7 +91,6 @@ def _like_parts(pattern: str, escape: str) -> list[str | None]:
 
 
 def _like(strings: pa.Array, pattern: str, escape: str = "") -> pa.Array:
-    compute = _compute()
     match _like_parts(pattern, escape):
         case []:
             return compute.equal(strings, "")
@@ -135,9 +128,8 @@ def ilike(string: Any, pattern: Any, escape: Any = "") -> pa.Array:
     """
 
     def one(strings: pa.Array, some: str, mark: str) -> pa.Array:
-        return _like(strings, _compute().utf8_lower(pa.scalar(some)).as_py(), mark)
+        return _like(strings, compute.utf8_lower(pa.scalar(some)).as_py(), mark)
 
-    compute = _compute()
     lowered = (
         compute.utf8_lower(string) if isinstance(string, pa.Array) else compute.utf8_lower(pa.scalar(string)).as_py()
     )
@@ -296,7 +288,7 @@ def regexp_full_match(string: Any, pattern: Any, options: Any = "") -> pa.Array:
 def _regexp_replace(strings: pa.Array, pattern: str, replacement: str, options: str) -> pa.Array:
     expression, everywhere = _with_options(pattern, options, replace=True)
     try:
-        return _compute().replace_substring_regex(
+        return compute.replace_substring_regex(
             strings, expression, replacement, max_replacements=None if everywhere else 1
         )
     except pa.ArrowInvalid as error:
@@ -322,12 +314,12 @@ def _regexp_extract(strings: pa.Array, pattern: str, group: int, options: str) -
     # the shortest start, so that the leftmost match is taken, and all that follows: what is left is the group
     inner = f"({expression})" if group == 0 else f"(?:{expression})"
     try:
-        cut = _compute().replace_substring_regex(
+        cut = compute.replace_substring_regex(
             strings, f"\\A(?s:.*?){inner}(?s:.*)\\z", f"\\{max(group, 1)}", max_replacements=1
         )
     except pa.ArrowInvalid:  # the expression is valid, so it has fewer groups
         return pa.repeat(nothing, len(strings))
-    return _compute().if_else(matched, cut, nothing)
+    return compute.if_else(matched, cut, nothing)
 
 
 @text(

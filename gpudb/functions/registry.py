@@ -19,8 +19,10 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from gpudb.opcodes.table import parameter_names
 from gpudb.types import SqlType
 
 KINDS = frozenset("BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT REAL DOUBLE DATE TIMESTAMP VARCHAR INTERVAL".split())
@@ -56,12 +58,12 @@ class Overload:
     bounds: tuple[int, int] | None = None
     monotone: bool = False
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[str, ...]:
         """The parameter names: the macro's, or the body's, which the C++ expression uses too."""
         if self.kind == "macro":
             return self.macro_parameters
-        return tuple(inspect.signature(self.body).parameters)
+        return parameter_names(self.body)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gpudb import compute
 from gpudb.errors import ConversionError, DataError, OutOfRangeError
 from gpudb.functions.graphemes import clusters
 from gpudb.functions.registry import macro, text
@@ -27,13 +28,6 @@ SUBSTRING_LIMIT = (1 << 32) - 1
 LONGEST = 1 << 28
 
 
-def _compute() -> Any:
-    """pyarrow.compute, imported at first use: it costs 40 ms."""
-    import pyarrow.compute
-
-    return pyarrow.compute
-
-
 # --- case and normal forms ------------------------------------------------------------------------------------------
 
 
@@ -44,7 +38,7 @@ def upper(string: pa.Array) -> pa.Array:
     >>> sql("SELECT upper('Straße é')")
     STRAẞE É
     """
-    return _compute().utf8_upper(string)
+    return compute.utf8_upper(string)
 
 
 @text("VARCHAR -> VARCHAR", aliases=("lcase",))
@@ -54,7 +48,7 @@ def lower(string: pa.Array) -> pa.Array:
     >>> sql("SELECT lower('JFK É')")
     jfk é
     """
-    return _compute().utf8_lower(string)
+    return compute.utf8_lower(string)
 
 
 @text("VARCHAR -> VARCHAR")
@@ -64,7 +58,7 @@ def nfc_normalize(string: pa.Array) -> pa.Array:
     >>> sql("SELECT length(nfc_normalize('e' || chr(769)))")
     1
     """
-    return _compute().utf8_normalize(string, form="NFC")
+    return compute.utf8_normalize(string, form="NFC")
 
 
 @text("VARCHAR -> VARCHAR")
@@ -94,7 +88,7 @@ def _length(string: pa.Array) -> pa.Array:
     >>> sql("SELECT length('Málaga')")
     6
     """
-    return _compute().utf8_length(string).cast(pa.int64())
+    return compute.utf8_length(string).cast(pa.int64())
 
 
 @text("VARCHAR -> BIGINT")
@@ -114,7 +108,7 @@ def strlen(string: pa.Array) -> pa.Array:
     >>> sql("SELECT strlen('é')")
     2
     """
-    return _compute().binary_length(string).cast(pa.int64())
+    return compute.binary_length(string).cast(pa.int64())
 
 
 @text("VARCHAR -> BIGINT")
@@ -174,7 +168,7 @@ def concat_operator(*strings: Any) -> pa.Array:
     abc
     """
     count = length(*strings)
-    return _compute().binary_join_element_wise(*(text_array(string, count) for string in strings), "")
+    return compute.binary_join_element_wise(*(text_array(string, count) for string in strings), "")
 
 
 macro(
@@ -269,7 +263,7 @@ def substring(string: Any, offset: Any, count: Any = None) -> pa.Array:
     """
     if isinstance(string, pa.Array) and is_constant(offset, count) and offset > 0 and (count is None or count >= 0):
         start, stop = _bounds(0, offset, count)
-        return _compute().utf8_slice_codeunits(string, start, None if count is None else stop)
+        return compute.utf8_slice_codeunits(string, start, None if count is None else stop)
 
     def one(value: str, first: int, number: int | None) -> str:
         start, stop = _bounds(len(value), first, number)
@@ -443,7 +437,7 @@ def replace(string: Any, search: Any, replacement: Any) -> pa.Array:
     a+b+c
     """
     if isinstance(string, pa.Array) and is_constant(search, replacement) and search:
-        return _compute().replace_substring(string, search, replacement)
+        return compute.replace_substring(string, search, replacement)
     return per_row(
         lambda value, old, new: value.replace(old, new) if old else value, VARCHAR, string, search, replacement
     )
@@ -508,7 +502,7 @@ def contains(string: Any, search: Any) -> pa.Array:
     true
     """
     if isinstance(string, pa.Array) and is_constant(search):
-        return _compute().match_substring(string, search)
+        return compute.match_substring(string, search)
     return per_row(lambda value, part: part in value, BOOLEAN, string, search)
 
 
@@ -520,7 +514,7 @@ def starts_with(string: Any, search: Any) -> pa.Array:
     true
     """
     if isinstance(string, pa.Array) and is_constant(search):
-        return _compute().starts_with(string, search)
+        return compute.starts_with(string, search)
     return per_row(lambda value, part: value.startswith(part), BOOLEAN, string, search)
 
 
@@ -532,7 +526,7 @@ def ends_with(string: Any, search: Any) -> pa.Array:
     true
     """
     if isinstance(string, pa.Array) and is_constant(search):
-        return _compute().ends_with(string, search)
+        return compute.ends_with(string, search)
     return per_row(lambda value, part: value.endswith(part), BOOLEAN, string, search)
 
 

@@ -6,8 +6,8 @@ from json.encoder import encode_basestring
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gpudb import compute as pc
 from gpudb.types import SqlType
 
 
@@ -27,6 +27,14 @@ def text_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
     if sql_type.kind == "DECIMAL" and sql_type.scale > 6:  # Arrow would write small values as 1E-7
         return _strings(column, ["" if v is None else format(v, "f") for v in column.to_pylist()])
     return pc.cast(column, pa.string())
+
+
+def cell_texts(column: pa.Array, sql_type: SqlType) -> list[str | None]:
+    """`text_column` as Python texts; of integers without Arrow's compute functions, which take 60 ms to load."""
+    if sql_type.is_integer:
+        return [None if value is None else str(value) for value in column.to_pylist()]
+    texts: list[str | None] = text_column(column, sql_type).to_pylist()
+    return texts
 
 
 def json_column(column: pa.Array, sql_type: SqlType) -> pa.Array:

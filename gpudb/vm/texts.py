@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gpudb import compute as pc
 from gpudb.errors import DatabaseError, DataError, NotSupportedError
 from gpudb.functions.cast_text import parse_values, print_values
 from gpudb.program import (
@@ -34,7 +34,7 @@ from gpudb.types import RegisterType, SqlType
 LARGEST_PRODUCT = 1 << 24  # pairs of entries that a function of two varying texts is evaluated over
 KEPT_RESULTS = 256
 
-COMPARISONS = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+COMPARISONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +225,7 @@ def _apply(function: TextFunction, arguments: list[Any]) -> pa.Array:
         else:
             result = parse_values(source, function.type, try_=function.try_)
     else:
-        result = COMPARISONS[function.name](arguments[0], arguments[1])
+        result = getattr(pc, COMPARISONS[function.name])(arguments[0], arguments[1])
     return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
 

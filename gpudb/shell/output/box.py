@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from gpudb.shell.output import Rows, Style
-from gpudb.shell.values import text_column
+from gpudb.shell.values import cell_texts
 
 NARROWEST_COLUMN = 8  # a column is not cut below this many characters: columns are left out before
 FOOTER_FROM_ROWS = 10  # fewer rows are counted at a glance
@@ -69,7 +69,7 @@ def _read_ends(result: Rows, style: Style) -> tuple[int, list[Row], list[Row]]:
         else:
             pieces = [batch]
         for piece in pieces:
-            columns = [text_column(piece.column(i), kind).to_pylist() for i, kind in enumerate(result.types)]
+            columns = [cell_texts(piece.column(i), kind) for i, kind in enumerate(result.types)]
             for values in zip(*columns, strict=True):
                 row = [null_text if value is None else one_line(value) for value in values]
                 (head if len(head) < head_size else tail).append(row)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TextIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gpudb import compute as pc
 from gpudb.shell.output import Rows, Style
 from gpudb.shell.output.box import one_line
 from gpudb.shell.values import json_column, text_column
