@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from gpudb.types import RegisterType, SqlType
 KIND_SHIFT = 30
 REGISTER, COLUMN, SLOT, PLAIN = 0, 1, 2, 3
 MAX_TILE_ROWS = 4096
+MAX_OPERANDS = INSTRUCTION["p"].shape[0]
 
 
 @record
@@ -426,16 +427,17 @@ class Pipeline:
         cache: dict[int, np.ndarray] = self.__dict__.setdefault("_encoded", {})
         if tile_rows not in cache:
             number = instruction_set().number
-            array = np.zeros(len(self.instructions), INSTRUCTION)
-            for line, ins in enumerate(self.instructions):
+            words: list[int] = []  # one array at the end: assigning them one by one to NumPy took a millisecond
+            for ins in self.instructions:
                 v = ins.variant
-                array[line]["opcode"] = number[v.opcode.name, v.signature, v.form]
-                for k, operand in enumerate(ins.operands):
+                words.append(number[v.opcode.name, v.signature, v.form])
+                for operand in ins.operands:
                     payload = operand.number
                     if operand.kind == REGISTER:
                         payload = self.registers[operand.number][1] * tile_rows
-                    array[line]["p"][k] = (operand.kind << KIND_SHIFT) | payload
-            cache[tile_rows] = array
+                    words.append((operand.kind << KIND_SHIFT) | payload)
+                words += [0] * (MAX_OPERANDS - len(ins.operands))
+            cache[tile_rows] = np.array(words, np.uint32).view(INSTRUCTION)
         return cache[tile_rows]
 
 
@@ -515,17 +517,28 @@ AT_ROWS = ("Pick", "PickValidity", "Emit", "Gather")
 """Instructions that read columns and registers at row numbers, not row by row."""
 
 
+class Place(NamedTuple):
+    """Where an instruction stands; its text is made only for an error."""
+
+    step: int
+    line: int
+    variant: Variant
+
+    def __str__(self) -> str:
+        return f"step {self.step}, instruction {self.line}: {self.variant}"
+
+
 def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -> None:
     written: set[int] = set()
     whole: set[int] | None = None  # registers from before a Compact
     for line, ins in enumerate(pipeline.instructions):
         variant = ins.variant
-        where = f"step {number}, instruction {line}: {variant}"
-        expected = len(operand_names(variant))
-        if len(ins.operands) != expected:
+        where = Place(number, line, variant)
+        names = operand_names(variant)
+        if len(ins.operands) != len(names):
             raise InternalError(f"wrong number of operands: {where}")
         elementwise = variant.opcode.role == "elementwise"
-        first_is_result = operand_names(variant)[0] == "out"
+        first_is_result = names[0] == "out"
         for k, operand in enumerate(ins.operands):
             if operand.kind == REGISTER:
                 if not 0 <= operand.number < len(pipeline.registers):
@@ -561,7 +574,7 @@ def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -
             raise InternalError(f"register {register} shares its place with one of another width: step {number}")
 
 
-def _verify_operand_type(pipeline: Pipeline, variant: Variant, k: int, operand: Operand, where: str) -> None:
+def _verify_operand_type(pipeline: Pipeline, variant: Variant, k: int, operand: Operand, where: Place) -> None:
     wanted = variant.signature[k]
     if k > 0 and variant.form[k - 1] == "p":
         if operand.kind != SLOT or not isinstance(pipeline.slots[operand.number], TableSlot):
@@ -571,10 +584,9 @@ def _verify_operand_type(pipeline: Pipeline, variant: Variant, k: int, operand: 
         raise InternalError(f"operand {k} must be a value: {where}")
     if k > 0 and (variant.form[k - 1] == "s") != (operand.kind == SLOT):
         raise InternalError(f"operand {k} has the wrong form: {where}")
-    found = {
-        REGISTER: lambda: pipeline.registers[operand.number][0],
-        COLUMN: lambda: pipeline.columns[operand.number].type,
-        SLOT: lambda: pipeline.slots[operand.number].type,
-    }[operand.kind]()
+    if operand.kind == REGISTER:
+        found = pipeline.registers[operand.number][0]
+    else:
+        found = (pipeline.columns if operand.kind == COLUMN else pipeline.slots)[operand.number].type
     if found is not wanted:
         raise InternalError(f"operand {k} is {found.suffix}, not {wanted.suffix}: {where}")

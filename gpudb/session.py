@@ -90,8 +90,8 @@ class Result:
 
     def table(self) -> pa.Table:
         """All rows, with the receipt in the schema's metadata under `gpudb.receipt`."""
-        table = pa.Table.from_batches(list(self.batches()), self.schema)
-        return table.replace_schema_metadata({"gpudb.receipt": json.dumps(self.receipt)})
+        batches = list(self.batches())  # the receipt is complete after them
+        return pa.Table.from_batches(batches, self.schema.with_metadata({"gpudb.receipt": json.dumps(self.receipt)}))
 
 
 class StatementCatalog:

@@ -28,6 +28,9 @@ class RegisterType(enum.Enum):
     F32 = ("f32", "float32", np.float32, 4)
     F64 = ("f64", "float64", np.float64, 8)
 
+    # Members are equal only to themselves; Enum's own hash is Python code, and programs are full of types.
+    __hash__ = object.__hash__
+
     def __init__(self, suffix: str, cpp: str, dtype: type, width: int) -> None:
         self.suffix = suffix
         self.cpp = cpp

@@ -49,7 +49,11 @@ class CpuDevice(KernelDevice):
         return handle.view(np.uint8)[: count * dtype.itemsize].view(dtype)
 
     def address(self, handle: Any) -> int:
-        return 0 if handle is None else int(handle.__array_interface__["data"][0])
+        if handle is None:
+            return 0
+        if handle.dtype.names is not None:  # NumPy would describe its fields, 10 us for an address
+            handle = handle.view(np.uint8)
+        return int(handle.__array_interface__["data"][0])
 
     def copy(self, target: np.ndarray, source: np.ndarray, size: int) -> None:
         target[:size] = source.view(np.uint8)[:size]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from gpudb.instruction_set import instruction_set
@@ -65,6 +66,26 @@ class Value:
     stored: Stored | None = None
     is_null: bool = False
     distinct: int | None = None
+
+
+@cache
+def _form(name: str, given: str) -> str:
+    """The form of an opcode for inputs that are slots (s) or have a value a row (v); the one with a table where it has one."""
+    forms = instruction_set().opcodes[name].forms
+    pointer_forms = [f for f in forms if "p" in f]
+    if pointer_forms or given in forms:
+        return pointer_forms[0] if pointer_forms else given
+    usable = [f for f in forms if all(f[k] == "v" or given[k] == "s" for k in range(len(f)))]
+    assert usable, f"no form of {name} takes {given}"
+    return max(usable, key=lambda f: f.count("s"))
+
+
+@cache
+def _variant(name: str, signature: tuple[R | None, ...], form: str) -> Variant:
+    """The variant of this name, signature and form: one object each, so that it is checked and hashed once."""
+    opcode = instruction_set().opcodes[name]
+    assert signature in opcode.signatures, f"{name} does not exist for {[t and t.suffix for t in signature]}"
+    return Variant(opcode, signature, form)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -146,31 +167,22 @@ class PipelineBuilder:
     def make(self, name: str, out: R, *inputs: Operand) -> Operand:
         """An elementwise instruction; the same one twice is made once.  Slots become scalars, or are copied if they must."""
         key = (name, out, inputs)
-        if key not in self._made:
+        result = self._made.get(key)
+        if result is None:
             variant, inputs = self._variant(name, out, [self.picked(operand) for operand in inputs])
-            result = self.register(out)
+            result = self._made[key] = self.register(out)
             self.instructions.append(Instruction(variant, (result, *inputs)))
-            self._made[key] = result
-        return self._made[key]
+        return result
 
     def _variant(self, name: str, out: R, inputs: list[Operand]) -> tuple[Variant, tuple[Operand, ...]]:
-        opcode = instruction_set().opcodes[name]
-        form = "".join("s" if operand.kind == SLOT else "v" for operand in inputs)
-        pointer_forms = [f for f in opcode.forms if "p" in f]
-        if pointer_forms:
-            form = pointer_forms[0]
-            inputs = [self.vector(x) if f == "v" else x for x, f in zip(inputs, form, strict=True)]
-        elif form not in opcode.forms:
-            usable = [f for f in opcode.forms if all(f[k] == "v" or form[k] == "s" for k in range(len(f)))]
-            assert usable, f"no form of {name} takes {form}"
-            form = max(usable, key=lambda f: f.count("s"))
+        given = "".join("s" if operand.kind == SLOT else "v" for operand in inputs)
+        form = _form(name, given)
+        if form != given:
             inputs = [self.vector(x) if f == "v" else x for x, f in zip(inputs, form, strict=True)]
         types = tuple(operand.type for operand in inputs)
-        if pointer_forms:
+        if "p" in form:
             types = (*types[:-1], out)
-        signature = (out, *types)
-        assert signature in opcode.signatures, f"{name} does not exist for {[t and t.suffix for t in signature]}"
-        return Variant(opcode, signature, form), tuple(inputs)  # type: ignore[arg-type]
+        return _variant(name, (out, *types), form), tuple(inputs)
 
     def vector(self, operand: Operand) -> Operand:
         """The operand as one value a row: a slot is copied into a register."""
@@ -190,10 +202,8 @@ class PipelineBuilder:
         self._append(name, signature, *operands)
 
     def _append(self, name: str, signature: tuple[R, ...], *operands: Operand | int) -> None:
-        opcode = instruction_set().opcodes[name]
-        assert signature in opcode.signatures, f"{name} does not exist for {[t.suffix for t in signature]}"
         wrapped = tuple(o if isinstance(o, Operand) else Operand(PLAIN, o) for o in operands)
-        self.instructions.append(Instruction(Variant(opcode, signature, ""), wrapped))
+        self.instructions.append(Instruction(_variant(name, signature, ""), wrapped))
 
     def block_once(self, name: str, signature: tuple[R, ...], out: R, *operands: Operand | int) -> Operand:
         """A block instruction with a result register; the same one twice is made once."""
