@@ -189,7 +189,9 @@ class PipelineBuilder:
         if operand.kind != SLOT:
             return operand
         assert operand.type is not None
-        return self.make("Copy", operand.type, operand)
+        return self.picked(
+            self.make("Copy", operand.type, operand)
+        )  # it may have been copied before the rows were fewer
 
     def block(self, name: str, signature: tuple[R, ...], *operands: Operand | int) -> None:
         """An instruction where rows meet."""
