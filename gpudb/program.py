@@ -281,7 +281,7 @@ class MemberTable:
     element: RegisterType = RegisterType.MASK
 
 
-@dataclass(frozen=True)
+@record
 class PlainTable:
     """Entries known when the program was made, as bytes."""
 
