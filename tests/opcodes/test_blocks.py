@@ -29,6 +29,7 @@ R = RegisterType
 TYPES = list(R)
 GREATEST, LEAST = (1 << 63) - 1, -(1 << 63)
 WIDE_WORDS = 137
+MASK64 = (1 << 64) - 1
 DEVICES = [("cpu", 64, 3), ("cpu", 1024, 1), ("lanes", 64, 2), ("lanes", 256, 3)]
 SIZES = [[], [1], [64], [130], [64, 65, 0, 63, 1], [4096, 1000]]
 
@@ -459,6 +460,43 @@ def test_indexed_groups_grow_and_are_ordered_by_their_first_row(
         runs.append((pipeline, parts))
     found = assert_same_groups(where, runs, read)
     assert len(set(found[0].tolist())) == len(found[0]), "a number has one group"
+
+
+def hash_step(hashed: int, word: int) -> int:
+    """The same as in kernels/ops_group.cuh."""
+    x = ((hashed ^ (word & MASK64)) + 0x9E3779B97F4A7C15) & MASK64
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK64
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK64
+    return x ^ (x >> 31)
+
+
+@everywhere
+def test_keys_of_one_hash_are_groups_of_their_own(where: Any) -> None:
+    firsts = [0, 1, -1, 7, LEAST, GREATEST]
+    seconds = [hash_step(0, first) ^ 12345 for first in firsts]  # so that the second step starts from one number
+    keys = [
+        (first, second - (1 << 64) if second >> 63 else second) for first, second in zip(firsts, seconds, strict=True)
+    ]
+    assert len({hash_step(hash_step(0, first), second) for first, second in keys}) == 1
+    rows = [keys[k] for k in seeded(14).integers(0, len(keys), 300)]
+    builder, words = Builder(), Words()
+    registers = builder.register(R.I64, 2)
+    for k in range(2):
+        word = builder.column(Column(R.I64, stored(np.array([row[k] for row in rows], np.int64), R.I64)))
+        builder.copy_into(Operand(registers.kind, registers.number + k, R.I64), word)
+    group = builder.value("GroupFind", (R.U32, R.I64), registers, builder.vector(builder.constant(R.MASK, 1)), 2)
+    builder.block("GroupFirst", (R.U32,), group)
+    count = words.take("add", 0)
+    builder.block("GroupAdd1", (R.U32,), group, count, builder.vector(builder.constant(R.I64, 1)))
+
+    def read(groups: Operand, reader: Builder) -> None:
+        for k in range(2):
+            reader.emit(reader.value("GroupKey", (R.I64, R.U32), groups, k))
+        emit_words([0, count])(groups, reader)
+
+    pipeline = builder.pipeline(GroupSink("hash", 0, 2, tuple(words.found)))
+    found = assert_same_groups(where, [(pipeline, [builder.part(len(rows))])], read)
+    assert len(found[0]) == len(keys)
 
 
 # ------------------------------------------------------------------------------------------------------------ order

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from gpudb.opcodes.evaluate import evaluate
 from gpudb.program import Operand
 from gpudb.types import RegisterType
 from tests.opcodes.pipelines import (
+    SPECIAL_FLOATS,
     Builder,
     Column,
     assert_same,
@@ -107,3 +110,46 @@ def test_opcode_agrees_with_its_body(opcode: Opcode, name: str) -> None:
 def test_all_opcodes_agree_with_their_bodies_on_the_edges_of_a_usual_tile(rows: int) -> None:
     for opcode in OPCODES:
         check("cpu", opcode, rows, LARGE_TILE)
+
+
+def meeting(kinds: Sequence[RegisterType]) -> list[np.ndarray]:
+    """One array a type, so that every combination of special values stands in a row: NaN with NaN, -0.0 with 0.0."""
+    special = []
+    for kind in kinds:
+        if kind is R.MASK:
+            special.append([0, 1])
+        elif kind.is_float:
+            special.append(SPECIAL_FLOATS)
+        else:
+            signed = kind in (R.I32, R.I64, R.I128)
+            low, high = (
+                (-(1 << 8 * kind.width - 1), (1 << 8 * kind.width - 1) - 1)
+                if signed
+                else (0, (1 << 8 * kind.width) - 1)
+            )
+            special.append([low, low + 1, high, high - 1, 0, 1, *((-1, -2) if signed else (2, 3))])
+    rows = list(itertools.product(*special))
+    found = []
+    for k, kind in enumerate(kinds):
+        values = np.empty(len(rows), object)
+        values[:] = [row[k] for row in rows]
+        with np.errstate(over="ignore"):
+            found.append(values if kind is R.I128 else values.astype(kind.dtype))
+    return found
+
+
+@pytest.mark.parametrize(
+    "opcode", [o for o in OPCODES if any(v.form == "vv" for v in variants_of(o))], ids=lambda o: o.name
+)
+def test_opcode_agrees_with_its_body_where_special_values_meet(opcode: Opcode) -> None:
+    for variant in variants_of(opcode):
+        if variant.form != "vv":
+            continue
+        values = [in_domain(variant, k, v) for k, v in enumerate(meeting(variant.signature[1:]))]
+        builder, rows = Builder(), len(values[0])
+        columns = [Column(kind, stored(v, kind)) for kind, v in zip(variant.signature[1:], values, strict=True)]
+        builder.emit(builder.run(variant, *(builder.column(column) for column in columns)))
+        values = [column.values(rows) for column in columns]
+        expected, defined = evaluate(variant, values, rows), counts(variant, values, rows)
+        (found,) = outcome(device("cpu", TILE), builder.pipeline(), [builder.part(rows)])
+        assert_same([expected[defined]], [found[defined]], str(variant))
