@@ -1,0 +1,367 @@
+"""The planted faults: small mistakes that somebody could make, each with the tests that must notice it.
+
+A fault changes one place of one file.  Its tests are the smallest selection that notices it: what pytest is given, in the
+folder of the copy.  The table covers every family of opcodes, every file of kernels, and what surrounds them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One mistake.
+
+    name    what is wrong then, in words
+    family  the part of the engine that it is planted in
+    file    path from the root of the repository
+    old     text that occurs exactly once in the file
+    new     what it becomes
+    tests   arguments of pytest
+    builds  whether the C++ text changes, so that kernels are compiled anew
+    """
+
+    name: str
+    family: str
+    file: str
+    old: str
+    new: str
+    tests: str
+    builds: bool = False
+
+    @property
+    def selection(self) -> tuple[str, ...]:
+        """The arguments of pytest, taken apart."""
+        return tuple(shlex.split(self.tests))
+
+
+BLOCKS = "tests/opcodes/test_blocks.py"
+ELEMENTWISE = "tests/opcodes/test_elementwise.py"
+
+
+def kernel(name: str, family: str, file: str, old: str, new: str, tests: str) -> Fault:
+    """A fault in the C++ text."""
+    return Fault(name, family, f"kernels/{file}", old, new, tests, builds=True)
+
+
+KERNEL_FAULTS = (
+    kernel(
+        "the validity of a tile's last rows is not expanded",
+        "rows",
+        "ops_rows.cuh",
+        "const int bytes = (tile.rows + 7) >> 3;",
+        "const int bytes = tile.rows >> 3;",
+        f"{BLOCKS} -k test_unfiltered_rows_numbers_and_validity_bits",
+    ),
+    kernel(
+        "a failing row is numbered from its tile",
+        "rows",
+        "ops_rows.cuh",
+        "(row_number(tile, i) << 16) | pc",
+        "((tile.group->first_row + i) << 16) | pc",
+        f"{BLOCKS} -k test_the_first_failing_row",
+    ),
+    kernel(
+        "rows that a filter packed are numbered one after another",
+        "rows",
+        "tile.cuh",
+        "(tile.picked ? int64(tile.picked[i]) : int64(i))",
+        "int64(i)",
+        f"{BLOCKS} -k 'test_indexed_groups and True'",
+    ),
+    kernel(
+        "the last rows of a tile are no lane's",
+        "emit",
+        "ops_emit.cuh",
+        "const int share = ((tile.rows + LANES - 1) / LANES + 7) & ~7;",
+        "const int share = ((tile.rows + LANES - 1) / LANES) & ~7;",
+        f"{BLOCKS} -k 'test_packed_rows_keep_their_order and lanes'",
+    ),
+    kernel(
+        "the partial sums of narrow columns overflow",
+        "reduce",
+        "ops_reduce.cuh",
+        "uint32 narrow = 0;",
+        "uint16 narrow = 0;",
+        f"{BLOCKS} -k test_reductions_of_one_group",
+    ),
+    kernel(
+        "a sum halfway between two doubles is rounded up",
+        "sum",
+        "ops_sum.cuh",
+        "(rest == half && (sticky || (kept & 1)))",
+        "rest == half",
+        f"{BLOCKS} -k test_an_exact_sum_is_rounded_once",
+    ),
+    kernel(
+        "a double with digits below the lanes counts as exact",
+        "sum",
+        "ops_sum.cuh",
+        "return (rest1 == t2 - magic) & (high * high",
+        "return (high * high",
+        f"{BLOCKS} -k test_a_value_that_lanes_cannot_hold_is_told",
+    ),
+    kernel(
+        "arg_min's tie goes to the last row",
+        "group",
+        "ops_group.cuh",
+        "(key == words[0] && row < words[1])",
+        "(key == words[0] && row > words[1])",
+        f"{BLOCKS} -k test_dense_groups",
+    ),
+    kernel(
+        "keys of one hash are one group",
+        "group",
+        "ops_group.cuh",
+        "same &= table.keys[entry * words + w] == key[w * step];",
+        "same &= true;",
+        f"{BLOCKS} -k test_keys_of_one_hash",
+    ),
+    kernel(
+        "rows of equal keys are sorted backwards",
+        "sort",
+        "sort.cuh",
+        "for (int64 i = begin; i < end; ++i) {\n        const uint64 key",
+        "for (int64 i = end - 1; i >= begin; --i) {\n        const uint64 key",
+        f"{BLOCKS} -k test_sorted_rows_keep_ties_in_order",
+    ),
+    kernel(
+        "a NULL leaves with the text of code 0",
+        "export",
+        "export.cuh",
+        "if (text.validity && !text.validity[row]) return 0;",
+        "",
+        "tests/devices/test_parity.py -k 'cpu and substr and upper'",
+    ),
+    kernel(
+        "the first tile of a row group reads the one before",
+        "vm",
+        "vm.cuh",
+        "launch.groups[line + 1].first_tile <= index",
+        "launch.groups[line + 1].first_tile < index",
+        f"{BLOCKS} -k 'test_packed_rows_keep_their_order and cpu'",
+    ),
+    kernel(
+        "two digits of a coefficient of exp change places",
+        "portable",
+        "portable.cuh",
+        "p = p * r.high + 0.00833333333331674;",
+        "p = p * r.high + 0.00833333333331764;",
+        "tests/kernels/test_portable.py -k 'bytes_of_the_compiled_function and exp'",
+    ),
+    kernel(
+        "2200 is a leap year",
+        "calendar",
+        "calendar.cuh",
+        "((year % 25 != 0) | ((year & 15) == 0))",
+        "((year % 25 != 0) | ((year & 7) == 0))",
+        "tests/kernels/test_calendar.py -k cpp_and_numpy_agree",
+    ),
+    kernel(
+        "a time before 1970 belongs to the day after",
+        "functions",
+        "functions.cuh",
+        "{ return x / UNIT - (x % UNIT < 0 ? 1 : 0); }",
+        "{ return x / UNIT; }",
+        "tests/functions/test_compiled.py -k 'timestamp_as_date or julian'",
+    ),
+    kernel(
+        "NaN is less than nothing and greater than nothing",
+        "comparison",
+        "scalar.cuh",
+        "DEVICE bool less(float64 a, float64 b) { return (a < b) | ((a == a) & (b != b)); }",
+        "DEVICE bool less(float64 a, float64 b) { return a < b; }",
+        f"{ELEMENTWISE} -k 'Lt and cpu'",
+    ),
+    kernel(
+        "-0.0 is a group key of its own",
+        "comparison",
+        "scalar.cuh",
+        "const float64 y = x + 0.0;",
+        "const float64 y = x;",
+        f"{ELEMENTWISE} -k 'OrderWord and cpu'",
+    ),
+    kernel(
+        "an addition overflows unseen",
+        "arithmetic",
+        "scalar.cuh",
+        "return ((a ^ sum) & (b ^ sum)) < 0;",
+        "return ((a ^ sum) & (a ^ b)) < 0;",
+        f"{ELEMENTWISE} -k 'AddOverflows and cpu'",
+    ),
+    Fault(
+        "a stored value is scaled after its base was added",
+        "conversion",
+        "gpudb/opcodes/conversion.py",
+        'cpp="wrapping_add(base, scaled(scale, stored))"',
+        'cpp="scaled(scale, wrapping_add(base, Out(stored)))"',
+        f"{ELEMENTWISE} -k 'Decode and cpu'",
+        builds=True,
+    ),
+    Fault(
+        "CASE takes the other branch",
+        "logic",
+        "gpudb/opcodes/logic.py",
+        'cpp="condition ? then : otherwise"',
+        'cpp="condition ? otherwise : then"',
+        f"{ELEMENTWISE} -k 'Select and cpu'",
+        builds=True,
+    ),
+)
+
+OTHER_FAULTS = (
+    Fault(
+        "a remainder has the sign of the divisor",
+        "arithmetic",
+        "gpudb/opcodes/arithmetic.py",
+        "remainder = np.fmod(left, safe)",
+        "remainder = np.mod(left, safe)",
+        f"{ELEMENTWISE} -k 'Modulo and cpu'",
+    ),
+    Fault(
+        "NaN does not equal itself",
+        "comparison",
+        "gpudb/opcodes/comparison.py",
+        "return (left == right) | (np.isnan(left) & np.isnan(right))",
+        "return left == right",
+        f"{ELEMENTWISE} -k 'Eq and special'",
+    ),
+    Fault(
+        "a row that does not count keeps its value",
+        "logic",
+        "gpudb/opcodes/logic.py",
+        "return np.where(keep != 0, value, np.asarray(value).dtype.type(0) if np.asarray(value).dtype != object else 0)",
+        "return value",
+        f"{ELEMENTWISE} -k 'Keep and cpu'",
+    ),
+    Fault(
+        "a tie between two whole numbers is rounded up",
+        "conversion",
+        "gpudb/opcodes/conversion.py",
+        "return np.rint(np.asarray(x, np.float64))",
+        "return np.floor(np.asarray(x, np.float64) + 0.5)",
+        f"{ELEMENTWISE} -k 'RoundToInteger and cpu'",
+    ),
+    Fault(
+        "a group's first row is numbered from its row group",
+        "sinks",
+        "gpudb/devices/reference_tile.py",
+        "return found + self.part.first_row",
+        "return found",
+        f"{BLOCKS} -k 'test_dense_groups and cpu-1024'",
+    ),
+    Fault(
+        "-0.0 has no sign",
+        "functions",
+        "gpudb/functions/math.py",
+        "return np.signbit(x) & (x == x)",
+        "return x < 0",
+        "tests/functions/test_functions.py -k signbit",
+    ),
+    Fault(
+        "NOT of > is <",
+        "rules",
+        "planner/rules/simplify_predicates.py",
+        '">": "<=",',
+        '">": "<",',
+        "tests/planner/test_rules.py -k test_simplified_predicates_mean_the_same",
+    ),
+    Fault(
+        "NOT IN a list with NULL is TRUE",
+        "emit",
+        "planner/emit/expressions.py",
+        "        if has_null:\n            return self._all(False)\n        if valid is None:",
+        "        if valid is None:",
+        "tests/sql -k 'in_between and cpu'",
+    ),
+    Fault(
+        "a difference is taken for smaller than it may be",
+        "emit",
+        "planner/emit/ranges.py",
+        "return a.low - b.high, a.high - b.low",
+        "return a.low - b.low, a.high - b.high",
+        "tests/sql -k 'overflow and cpu'",
+    ),
+    Fault(
+        "NULL shares its group with the next key",
+        "emit",
+        "planner/emit/group_keys.py",
+        "return self.size + self.nullable",
+        "return self.size",
+        "tests/sql -k 'group_by and reference'",
+    ),
+    Fault(
+        "of two filters the first is forgotten",
+        "rules",
+        "planner/rules/push_filter_into_scan.py",
+        "predicate=_all(below.predicate, node.predicate)",
+        "predicate=node.predicate",
+        "tests/sql -k 'subqueries and cpu'",
+    ),
+    Fault(
+        "a plan is used again with another LIMIT",
+        "bind",
+        "planner/bind/query.py",
+        '        self.context.consume(bound)\n        if bound.type.kind == "NULL"',
+        '        if bound.type.kind == "NULL"',
+        "tests/planner/test_bind.py -k test_literals_whose_value_shaped_the_plan_are_noted",
+    ),
+    Fault(
+        "a row group whose greatest value is asked for is skipped",
+        "prologue",
+        "gpudb/vm/prologue.py",
+        "if low is not None and (chunk.maximum < low or",
+        "if low is not None and (chunk.maximum <= low or",
+        "tests/vm/test_zone_maps.py",
+    ),
+    Fault(
+        "a bound between two stored values is rounded down",
+        "prologue",
+        "gpudb/vm/prologue.py",
+        "low = -((chunk.base - bound) // scale)",
+        "low = (bound - chunk.base) // scale",
+        "tests/vm/test_zone_maps.py",
+    ),
+    Fault(
+        "a divisor that a sample has is taken for all rows",
+        "storage",
+        "storage/encodings.py",
+        "    while divisor > 1:\n",
+        "    return divisor\n    while divisor > 1:\n",
+        "tests/storage/test_encodings.py",
+    ),
+    Fault(
+        "an appended text is taken for sorted",
+        "storage",
+        "storage/dictionary.py",
+        "extended = Dictionary(store, store.count, self.sorted_count)",
+        "extended = Dictionary(store, store.count, store.count)",
+        "tests/storage/test_dictionary.py",
+    ),
+    Fault(
+        "a plan is used again on columns of another width",
+        "session",
+        "gpudb/session.py",
+        "(layout := catalog.table(table)) is not None and layout.version == version",
+        "(layout := catalog.table(table)) is not None",
+        "tests/session/test_plan_cache.py -k test_a_row_past_the_widths",
+    ),
+    Fault(
+        "a plan is used again with another part of a date",
+        "bind",
+        "planner/bind/functions.py",
+        "    binder.context.consume(part)\n",
+        "",
+        "tests/session/test_plan_cache.py -k 'shaped_a_plan and EXTRACT'",
+    ),
+    Fault(
+        "a plan is used again for an integer of another width",
+        "parse",
+        "planner/parse.py",
+        "        if value < 128:\n",
+        "        if value < 1 << 64:\n",
+        "tests/session/test_plan_cache.py -k 'shaped_a_plan and compared'",
+    ),
+)
