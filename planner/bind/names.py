@@ -66,13 +66,16 @@ _TYPES = {
 }
 
 
-def column_name(node: Any, parsed: Parsed) -> str:
-    """The name of a result column that has no alias: a SlotName where it shows literals.  `node` is a sqlglot tree."""
+def column_name(node: Any, parsed: Parsed, integer_division: bool = False) -> str:
+    """The name of a result column that has no alias: a SlotName where it shows literals.  `node` is a sqlglot tree.
+
+    integer_division  the setting: every / is printed as // then, also where it divides floats
+    """
     while node.key == "paren":
         node = node.this
     if node.key == "column":
         return str(node.name)
-    marked = _Printer(parsed).print(node)
+    marked = _Printer(parsed, integer_division).print(node)
     if _SLOT not in marked:
         return marked
     pieces = marked.split(_SLOT)  # text and slots take turns
@@ -98,9 +101,10 @@ def string(text: str) -> str:
 class _Printer:
     """Trees to text; one method per kind of node that is no operator."""
 
-    def __init__(self, parsed: Parsed) -> None:
+    def __init__(self, parsed: Parsed, integer_division: bool) -> None:
         self.parsed = parsed
         self.sql = parsed.sql
+        self.integer_division = integer_division
 
     def print(self, node: Any) -> str:
         key = node.key
@@ -122,6 +126,8 @@ class _Printer:
     def binary(self, node: Any, operator: str) -> str:
         if node.key == "pow":
             operator = self.power(node)
+        elif node.key == "div" and self.integer_division:
+            operator = "//"
         return f"({self.print(node.this)} {operator} {self.print(node.expression)})"
 
     def power(self, node: Any) -> str:

@@ -379,7 +379,7 @@ class QueryBinder:
                 aliases.setdefault(name.lower(), bound)
             else:
                 bound = binder.bind(expression)
-                name = column_name(expression, self.context.parsed)
+                name = column_name(expression, self.context.parsed, bool(self.context.settings.get("integer_division")))
                 if isinstance(bound, Column) and expression.key in ("column", "paren"):
                     name = bound.name if name.lower() == bound.name.lower() else name
                 items.append(SelectItem(name, False, bound))
