@@ -33,7 +33,7 @@ ARROW_TO_SQL = {
     pa.uint8(): types.SMALLINT,  # unsigned types take the next wider signed one
     pa.uint16(): types.INTEGER,
     pa.uint32(): types.BIGINT,
-    pa.uint64(): types.HUGEINT,
+    pa.uint64(): types.BIGINT,  # a value past 2**63 - 1 is an error: it would not fit a 64-bit column either way
     pa.float16(): types.REAL,
     pa.float32(): types.REAL,
     pa.float64(): types.DOUBLE,

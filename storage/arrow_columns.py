@@ -26,13 +26,11 @@ from gpudb.storage.arrow import sql_type
 from gpudb.storage.csv_writer import value_texts
 from gpudb.storage.file_relation import quoted_list
 from gpudb.storage.text_values import convert_texts
-from gpudb.types import BIGINT, VARCHAR, SqlType
+from gpudb.types import VARCHAR, SqlType
 
 
 def sql_type_of(arrow_type: pa.DataType) -> SqlType | None:
     """The SQL type that holds a column of `arrow_type`, or None where there is none."""
-    if pa.types.is_uint64(arrow_type):
-        return BIGINT
     try:
         return sql_type(arrow_type)
     except NotSupportedError:

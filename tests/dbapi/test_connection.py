@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import gpudb
@@ -129,3 +130,17 @@ def test_import_gpudb_loads_no_more_than_it_needs():
     heavy = {"cupy", "numba", "pandas", "duckdb", "polars", "sqlglot", "prompt_toolkit", "pygments", "rich"}
     assert not heavy & modules_after("import gpudb")
     assert not heavy & modules_after("import gpudb; gpudb.connect().cursor(); gpudb.STRING, gpudb.Error")
+
+
+def test_unsigned_64_bit_columns_are_bigint_from_arrow_as_from_files(tmp_path):
+    fits = pa.table({"u": pa.array([2**63 - 1, None, 0], pa.uint64())})
+    too_large = pa.table({"u": pa.array([2**63], pa.uint64())})
+    pq.write_table(fits, tmp_path / "fits.parquet")
+    with gpudb.connect() as connection:
+        connection.register("t", fits)
+        asked = "SELECT u, typeof(u) FROM "
+        from_arrow = connection.execute(asked + "t").fetchall()
+        assert from_arrow == connection.execute(f"{asked}'{tmp_path / 'fits.parquet'}'").fetchall()
+        assert from_arrow == [(2**63 - 1, "BIGINT"), (None, "BIGINT"), (0, "BIGINT")]
+        with pytest.raises(gpudb.DataError, match="u: a value of Arrow type uint64 does not fit BIGINT"):
+            connection.register("v", too_large)
