@@ -143,13 +143,16 @@ def _shown(value: Any, source: SqlType) -> str:
 
 
 def _as_real(number: float) -> float:
-    """Rounded to 32 bits; what is too large overflows to an error, as a cast does."""
+    """Rounded to 32 bits; what is too large overflows to an error, as a cast does.
+
+    The standard form "<f" checks the range; the native form "f" gives infinity.
+    """
     import struct
 
     if math.isnan(number) or math.isinf(number):
         return number
     try:
-        return float(struct.unpack("f", struct.pack("f", number))[0])
+        return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:
         raise OutOfRangeError(f"value does not fit into FLOAT: {number}") from None
 

@@ -22,6 +22,7 @@ from sqlglot.tokens import Token, TokenType
 
 from gpudb.errors import NotSupportedError, ParseError
 from gpudb.planner.parse import hide_parameters
+from gpudb.planner.type_names import KNOWN_TYPES, TYPE_NAMES
 
 FUNCTION = "\x01"
 TYPE = "\x03"
@@ -45,9 +46,16 @@ _BEFORE_OPERAND = frozenset(
     between like ilike in by having on limit offset returning case distinct values escape""".split()
 )
 
+# No comma may follow these; what stands before a list has no empty first item.
+_BEFORE_FIRST_OF_A_LIST = frozenset(
+    [*"( [ { , . :: select distinct from where having in limit offset with".split(), "group by", "order by"]
+)
+
 _OPERATORS = frozenset("= == != <> < <= > >= + - * / // % || ^ ** & | << >> and or".split())
 
-_LITERAL_TYPES = frozenset("date timestamp time timestamptz datetime interval boolean bool decimal numeric".split())
+# What may stand before a string as its type: INTEGER '7', DOUBLE PRECISION '1.5', DECIMAL(5, 2) '1.25'.
+_LITERAL_TYPES = frozenset({*TYPE_NAMES, *KNOWN_TYPES, "decimal", "numeric", "dec"})
+_LITERAL_TYPE_STARTS = _LITERAL_TYPES | {"character", "timestamp with time zone", "time with time zone"}
 
 INTERVAL_UNITS = {
     name: unit
@@ -130,12 +138,9 @@ def tokenize(sql: str) -> list[Token]:
             raise ParseError(
                 "one statement expected, more found", span=span_of_token(extra), hint="run statements one by one"
             )
-        if (
-            token.token_type == TokenType.COMMA
-            and found[index + 1 :]
-            and found[index + 1].token_type == TokenType.COMMA
-        ):
-            raise ParseError("syntax error at or near: ,", span=span_of_token(found[index + 1]))
+        before = word_of(found[index - 1]) if index else "select"
+        if token.token_type == TokenType.COMMA and before in _BEFORE_FIRST_OF_A_LIST:
+            raise ParseError("syntax error at or near: ,", span=span_of_token(token))
     return found
 
 
@@ -244,7 +249,12 @@ class _Rewriter:
             self.type_name()
         elif self.starts_column_definition(word):
             self.column_definition()
-        elif word == "interval" and self.interval(token) or word in _LITERAL_TYPES and self.typed_literal(word):
+        elif (
+            word == "interval"
+            and self.interval(token)
+            or " ".join(word.split()) in _LITERAL_TYPE_STARTS
+            and self.typed_literal()
+        ):
             pass
         elif word == "+" and self.is_prefix():
             self.output.append(_new(token, TokenType.PIPE_SLASH, "+"))
@@ -267,7 +277,8 @@ class _Rewriter:
         if word in ("cast", "try_cast"):
             return "cast"
         depth_one = not self.opened and self.defines_columns and "as" not in {word_of(token) for token in self.output}
-        return "columns" if depth_one and word not in ("", "as") else ""
+        named = before is not None and (before.token_type == TokenType.IDENTIFIER or word not in ("", "as"))
+        return "columns" if depth_one and named else ""
 
     def is_prefix(self) -> bool:
         return not self.output or word_of(self.output[-1]) in _BEFORE_OPERAND
@@ -342,19 +353,30 @@ class _Rewriter:
     def column_definition(self) -> None:
         self.output.append(self.tokens[self.position])
         self.position += 1
-        if self.peek(0) not in (",", ")", ""):
+        if self.kind(0) == TokenType.IDENTIFIER or self.peek(0) not in (",", ")", ""):
             self.type_name()
 
-    def typed_literal(self, word: str) -> bool:
-        """DATE '...', TIMESTAMP(0) '...': CAST('...' AS type)."""
-        ahead = 1
-        if self.peek() == "(" and self.kind(2) == TokenType.NUMBER and self.peek(3) == ")":
-            ahead = 4
-        if self.kind(ahead) != TokenType.STRING:
+    def typed_literal(self) -> bool:
+        """DATE '...', DOUBLE PRECISION '...', DECIMAL(5, 2) '...': CAST('...' AS type); False where it is none."""
+        token = self.tokens[self.position]
+        words, ahead, last = [token.text], 1, token
+        while _continues_type([word.lower() for word in words], self.peek(ahead)):
+            last = self.tokens[self.position + ahead]
+            words.append(last.text)
+            ahead += 1
+        arguments: list[Token] = []
+        if self.peek(ahead) == "(":
+            start = self.position + ahead
+            arguments = self.tokens[start : closing_of(self.tokens, start) + 1]
+            if any(one.token_type not in (TokenType.NUMBER, TokenType.COMMA) for one in arguments[1:-1]):
+                return False
+            ahead += len(arguments)
+        name = " ".join(" ".join(words).lower().split())  # sqlglot has some of two words in one token
+        if self.kind(ahead) != TokenType.STRING or not (name in _LITERAL_TYPES or "time zone" in name):
             return False
-        token, value = self.tokens[self.position], self.tokens[self.position + ahead]
-        self.emit_cast(token, value, f"{TYPE}{token.start}{TYPE}{token.end + 1}{TYPE}{token.text}")
-        self.output[-1:-1] = self.tokens[self.position + 1 : self.position + ahead]
+        value = self.tokens[self.position + ahead]
+        self.emit_cast(token, value, f"{TYPE}{token.start}{TYPE}{last.end + 1}{TYPE}" + "\xa0".join(words))
+        self.output[-1:-1] = arguments
         self.position += ahead + 1
         return True
 
@@ -373,7 +395,7 @@ class _Rewriter:
         if self.position + 1 >= len(self.tokens):
             return False
         if self.kind() == TokenType.STRING and self.peek(2) not in INTERVAL_UNITS:
-            return self.typed_literal("interval")
+            return self.typed_literal()
         end = self.position + 2
         if self.peek() == "(":
             end = closing_of(self.tokens, self.position + 1) + 1

@@ -591,6 +591,61 @@ def fmod(x: Array, y: Array) -> Array:
 
 
 macro(
+    "add",
+    "x, y",
+    "x + y",
+    """The operator +.
+
+    >>> sql("SELECT add(1, 2)")
+    3
+    """,
+)
+
+macro(
+    "subtract",
+    "x, y",
+    "x - y",
+    """The operator -.
+
+    >>> sql("SELECT subtract(1, 2)")
+    -1
+    """,
+)
+
+macro(
+    "multiply",
+    "x, y",
+    "x * y",
+    """The operator *.
+
+    >>> sql("SELECT multiply(2, 3)")
+    6
+    """,
+)
+
+macro(
+    "divide",
+    "x, y",
+    "x // y",
+    """The operator //: of whole numbers the quotient cut towards zero.
+
+    >>> sql("SELECT divide(-7, 2)")
+    -3
+    """,
+)
+
+macro(
+    "mod",
+    "x, y",
+    "x % y",
+    """The operator %: the remainder has the sign of x.
+
+    >>> sql("SELECT mod(-7, 3)")
+    -1
+    """,
+)
+
+macro(
     "fdiv",
     "x, y",
     "floor(CAST(x AS DOUBLE) / CAST(y AS DOUBLE))",

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpudb.catalog import Catalog
-from gpudb.errors import Error
+from gpudb.errors import Error, InterfaceError
 from gpudb.planner.bind.context import Context, parameters_by_name
 from gpudb.planner.bind.statements import StatementBinder
 from gpudb.planner.parse import Parsed, on_a_big_stack
@@ -47,6 +47,12 @@ def bind(
         settings or {},
     )
 
+    surplus = [name for name in context.parameter_types if name not in parsed.parameters]
+    if surplus:
+        raise InterfaceError(
+            f"the statement has no such parameter: {', '.join(surplus)}", hint=_parameters_of(parsed)
+        ).attach_sql(parsed.sql)
+
     def run() -> Statement:
         return StatementBinder(context).bind(parsed.tree)
 
@@ -63,3 +69,8 @@ def bind(
     if isinstance(statement, Explain):
         statement = replace(statement, statement=replace(statement.statement, **notes))
     return replace(statement, **notes)
+
+
+def _parameters_of(parsed: Parsed) -> str:
+    """What a statement takes, as a hint."""
+    return f"its parameters are: {', '.join(parsed.parameters)}" if parsed.parameters else "it takes no parameters"

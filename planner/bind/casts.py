@@ -9,54 +9,16 @@ from gpudb.planner.bind.context import Context, not_found, own_span
 from gpudb.planner.constants import can_cast_constant, cast_constant
 from gpudb.planner.expressions import Cast, Expression, Literal, Span
 from gpudb.planner.tokens import TYPE
+from gpudb.planner.type_names import KNOWN_TYPES, TYPE_NAMES
 from gpudb.types import (
-    BIGINT,
     BOOLEAN,
     DATE,
     DOUBLE,
-    HUGEINT,
-    INTEGER,
-    INTERVAL,
     REAL,
-    SMALLINT,
     TIMESTAMP,
-    TINYINT,
     VARCHAR,
     SqlType,
     decimal,
-)
-
-TYPE_NAMES = {
-    name: type_
-    for type_, names in {
-        BOOLEAN: "boolean bool logical",
-        TINYINT: "tinyint int1",
-        SMALLINT: "smallint int2 short int16",
-        INTEGER: "integer int int4 signed int32 integral",
-        BIGINT: "bigint int8 long int64 oid",
-        HUGEINT: "hugeint int128",
-        REAL: "real float4 float",
-        DOUBLE: "double float8",
-        DATE: "date",
-        TIMESTAMP: "timestamp datetime timestamp_us",
-        VARCHAR: "varchar text string char bpchar nvarchar",
-        INTERVAL: "interval",
-    }.items()
-    for name in names.split()
-}
-TYPE_NAMES |= {
-    "double precision": DOUBLE,
-    "timestamp without time zone": TIMESTAMP,
-    "character varying": VARCHAR,
-    "char varying": VARCHAR,
-    "character": VARCHAR,
-}
-
-# Types that the dialect knows and this engine does not have.
-_KNOWN = frozenset(
-    """utinyint usmallint uinteger ubigint uhugeint uint8 uint16 uint32 uint64 uint128 blob bytea binary varbinary bit
-    bitstring time timetz time_ns timestamptz timestamp_s timestamp_ms timestamp_ns uuid guid json enum list struct map union
-    array row variant geometry bignum varint""".split()
 )
 
 _WIDTHS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19, "HUGEINT": 38}
@@ -106,7 +68,7 @@ def bind_type(context: Context, node: Any) -> SqlType:
         if lower == "float" and numbers and numbers[0] > 24:
             return DOUBLE
         return type_
-    if lower in _KNOWN or "time zone" in lower:
+    if lower in KNOWN_TYPES or "time zone" in lower:
         raise NotSupportedError(f"type is not supported: {name.upper()}", span=span)
     raise not_found("type", name, list(TYPE_NAMES), span)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpudb.catalog import Catalog
-from gpudb.errors import BindError, InterfaceError
+from gpudb.errors import BindError, CatalogError, InterfaceError
 from gpudb.planner.expressions import Expression, Literal, Span
 from gpudb.planner.parse import Parsed
 from gpudb.planner.tokens import PARAMETER, TYPE
@@ -132,10 +132,13 @@ def closest(name: str, candidates: Sequence[str] | set[str]) -> str | None:
     return by_lower[found[0]] if found else None
 
 
-def not_found(what: str, name: str, candidates: Sequence[str] | set[str], span: Span | None) -> BindError:
-    """BindError with a hint: the closest candidate, or all of a few."""
+def not_found(
+    what: str, name: str, candidates: Sequence[str] | set[str], span: Span | None
+) -> BindError | CatalogError:
+    """CatalogError for a table, else BindError, with a hint: the closest candidate, or all of a few."""
     best = closest(name, candidates)
     hint = f"did you mean {best}?" if best else None
     if hint is None and 0 < len(candidates) <= 12:
         hint = f"there are: {', '.join(candidates)}"
-    return BindError(f"{what} not found: {name}", span=span, hint=hint)
+    kind = CatalogError if what == "table" else BindError
+    return kind(f"{what} not found: {name}", span=span, hint=hint)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudb.errors import NotSupportedError
+from gpudb.errors import BindError, NotSupportedError
 from gpudb.planner.bind.casts import cast
 from gpudb.planner.bind.operators import arithmetic, compare, negate
-from gpudb.planner.expressions import Case, Expression, Literal, Span
-from gpudb.types import INTEGER, TINYINT, SqlType, decimal
+from gpudb.planner.constants import cast_constant
+from gpudb.planner.expressions import Call, Case, Expression, IsNull, Literal, Span
+from gpudb.types import BOOLEAN, INTEGER, NULL, TINYINT, SqlType, decimal
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.expressions import ExpressionBinder
@@ -30,14 +31,15 @@ def decimal_call(
 ) -> Expression | None:
     """The call over a DECIMAL argument; None where the registry has it.
 
-    abs keeps the type, sign is TINYINT, the others give DECIMAL(p, 0), round(x, n) gives DECIMAL(p, n).
+    abs keeps the type, sign is TINYINT, the others give DECIMAL(p, 0); round(x, n) and trunc(x, n) give DECIMAL(p, n), and
+    DECIMAL(p, 0) for n below 0.
     """
     name = _NAMES.get(name, "")
     if not name or not arguments or arguments[0].type.kind != "DECIMAL":
         return None
     value = arguments[0]
-    if len(arguments) == 2 and name == "round":
-        return _round_to(binder, value, arguments[1], span)
+    if len(arguments) == 2 and name in ("round", "trunc"):
+        return _to_places(binder, name, value, arguments[1], span)
     if len(arguments) != 1:
         return None
     if name == "abs":
@@ -47,7 +49,7 @@ def decimal_call(
         return _sign(binder, value, span)
     if name == "round":
         return cast(binder.context, value, decimal(value.type.precision, 0))
-    return _whole(binder, name, value, span)
+    return _whole(binder, name, value, decimal(value.type.precision, 0), span)
 
 
 def _number(value: int, type_: SqlType = INTEGER) -> Literal:
@@ -61,27 +63,61 @@ def _sign(binder: ExpressionBinder, value: Expression, span: Span | None) -> Exp
     return Case(TINYINT, conditions, results, Literal(TINYINT, None), span=span)
 
 
-def _round_to(binder: ExpressionBinder, value: Expression, places: Expression, span: Span | None) -> Expression:
-    """round(x, n) for a constant n of 0 or more, which the plan consumes."""
-    if not isinstance(places, Literal) or not places.type.is_integer or places.value is None or places.value < 0:
-        raise NotSupportedError("round of a DECIMAL wants a constant number of places from 0 on", span=span)
-    binder.context.consume(places)
-    if places.value >= value.type.scale:
+def _to_places(
+    binder: ExpressionBinder, name: str, value: Expression, places: Expression, span: Span | None
+) -> Expression:
+    """round(x, n) and trunc(x, n) for a constant n, which the plan consumes."""
+    context = binder.context
+    if not isinstance(places, Literal):
+        raise NotSupportedError(f"{name} of a DECIMAL wants a constant number of places", span=places.span or span)
+    if not (places.type.is_integer or places.type.kind == "NULL" or (places.type.is_text and places.slot is not None)):
+        raise BindError(f"{name} wants a whole number of places, not {places.type}", span=places.span or span)
+    number = cast_constant(places.value, places.type, INTEGER)
+    context.consume(places)
+    if number is None:
+        return Literal(NULL, None, span=span)
+    if number >= value.type.scale > 0 or number >= 0 == value.type.scale:
         return value
-    return cast(binder.context, value, decimal(value.type.precision, places.value))
+    if number >= 0:
+        return _cut(binder, name, value, decimal(value.type.precision, number), span)
+    return _to_tens(binder, name, value, -number, span)
 
 
-def _whole(binder: ExpressionBinder, name: str, value: Expression, span: Span | None) -> Expression:
-    """floor, ceil and trunc: the rounded number, one less or more where it passed the value."""
-    if value.type.scale == 0:
+def _cut(binder: ExpressionBinder, name: str, value: Expression, target: SqlType, span: Span | None) -> Expression:
+    """The value with the target's places: rounded, or cut towards zero."""
+    return cast(binder.context, value, target) if name == "round" else _whole(binder, "trunc", value, target, span)
+
+
+def _to_tens(binder: ExpressionBinder, name: str, value: Expression, tens: int, span: Span | None) -> Expression:
+    """To a multiple of 10**tens: times 10**-tens, which is exact, cut to a whole number, times 10**tens.
+
+    Past the type's whole digits everything is 0, as in DuckDB: round(60.0::DECIMAL(3,1), -2) is 100, to -3 it is 0.
+    """
+    type_ = value.type
+    # Rounding 9.9 up needs no further digit where the type has decimals, whose digits become whole ones.
+    grows = name == "round" and type_.scale == 0 and tens <= type_.precision
+    target = decimal(min(38, type_.precision + grows), 0)
+    if tens > type_.precision - type_.scale:
+        return Case(target, (IsNull(BOOLEAN, value),), (Literal(target, None),), Literal(target, 0), span=span)
+    if type_.precision + tens > 38:
+        raise NotSupportedError(f"{name} of {type_} to {-tens} places is not supported", span=span)
+    small_type = decimal(type_.precision + tens, type_.scale + tens)
+    small = Call(small_type, "multiply", (value, Literal(decimal(tens, tens), 1)), span=span)
+    cut = _cut(binder, name, small, target, span)
+    return Call(target, "multiply", (cut, Literal(decimal(tens + 1, 0), 10**tens)), span=span)
+
+
+def _whole(binder: ExpressionBinder, name: str, value: Expression, target: SqlType, span: Span | None) -> Expression:
+    """floor, ceil and trunc to the target's places: the rounded number, one unit less or more where it passed the value."""
+    if value.type.scale == target.scale:
         return value
     context = binder.context
-    target = decimal(value.type.precision, 0)
+    unit = Literal(decimal(target.scale + 1, target.scale), 1)
     rounded = cast(context, value, target)
 
     def corrected(operator: str, step: str) -> Expression:
         passed = compare(context, operator, rounded, value)
-        moved = cast(context, arithmetic(context, step, rounded, _number(1)), target)
+        moved = cast(context, arithmetic(context, step, rounded, unit), target)
         return Case(target, (passed,), (moved,), rounded, span=span)
 
     if name == "floor":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gpudb.errors import BindError, DataError, NotSupportedError
@@ -316,6 +317,9 @@ class ExpressionBinder:
         target = bind_type(self.context, node.args["to"])
         try:
             bound = cast(self.context, argument, target, try_)
+            if bound is argument and isinstance(argument, Literal) and argument.slot is not None:
+                # A cast that changes nothing still says the type: 100::INTEGER is no literal that adapts to SMALLINT.
+                bound = replace(argument, steps=(*argument.steps, ("cast", target, target)))
         except DataError as error:
             error.span = span
             raise

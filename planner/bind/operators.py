@@ -68,7 +68,7 @@ def _call(
 def _overload(name: str, type_: SqlType, count: int, span: Span | None) -> Overload | None:
     """The registry's overload of an operator that is a function there; None for the arithmetic that is not."""
     function = lookup(name)
-    if function is None:
+    if function is None or function.macro is not None:  # add(x, y) is a macro of the operator
         return None
     for overload in function.overloads:
         if overload.arguments == (type_.kind,) * count:

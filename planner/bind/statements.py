@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudb.errors import BindError, CatalogError, NotSupportedError
+from gpudb.errors import BindError, NotSupportedError
 from gpudb.planner import statements
 from gpudb.planner.bind.casts import bind_type, cast, castable
-from gpudb.planner.bind.context import Context, closest, not_found, span_of
+from gpudb.planner.bind.context import Context, not_found, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.query import QueryBinder, unique_columns
 from gpudb.planner.bind.scope import Scope
@@ -63,6 +63,8 @@ class StatementBinder:
             return statements.CreateTableAs(name, with_real_types(self.context, plan), exists, replaces)
         if target.key != "schema":
             raise BindError("CREATE TABLE wants columns or AS query", span=span_of(table))
+        if not target.expressions:
+            raise BindError(f"a table wants at least one column: {name}", span=span_of(table))
         columns: list[tuple[str, SqlType]] = []
         not_null: list[bool] = []
         for definition in target.expressions:
@@ -126,10 +128,7 @@ class StatementBinder:
         """The layout of an existing table."""
         layout = self.context.catalog.table(name)
         if layout is None:
-            names = self.context.catalog.table_names()
-            best = closest(name, names)
-            hint = f"did you mean {best}?" if best else None
-            raise CatalogError(f"table not found: {name}", span=span, hint=hint)
+            raise not_found("table", name, self.context.catalog.table_names(), span)
         return layout
 
     def bind_drop(self, tree: Any) -> Statement:
