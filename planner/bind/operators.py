@@ -40,9 +40,8 @@ def arithmetic(context: Context, name: str, left: Expression, right: Expression)
             raise _no_operator(name, left, right, span)
     if name == "divide" and context.settings.get("integer_division") and _integers(left, right):
         name = "integer_divide"
-    if name == "integer_divide" and not _integers(left, right):
-        name = "divide"  # of floats and decimals, // is a plain quotient
-    if name in ("divide", "power"):
+    quotient = name == "integer_divide" and not _integers(left, right)  # of floats and decimals // does not cut
+    if quotient or name in ("divide", "power"):
         return _call(context, name, _float_type(name, left, right), left, right, span)
     if name in ("bit_and", "bit_or", "shift_left", "shift_right") and not _integers(left, right):
         raise _no_operator(name, left, right, span)

@@ -427,7 +427,9 @@ class QueryBinder:
                     f"GROUP BY {part.replace('_', ' ').upper()} is not supported", span=span_of(group)
                 )
         if group.args.get("all"):
-            return [item.expression for item in items if not contains_aggregate(item.expression)]
+            chosen = [item.expression for item in items if not contains_aggregate(item.expression)]
+            # Constants alone are no keys: SELECT 1, count(*) has its one row, SELECT 1 one for each of the table's.
+            return chosen if any(isinstance(part, Column) for key in chosen for part in key.walk()) else None
         keys: list[Expression] = []
         binder = ExpressionBinder(self.context, scope, clause="GROUP BY", aliases=aliases)
         for expression in group.expressions:

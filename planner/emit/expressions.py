@@ -194,6 +194,9 @@ class ExpressionEmitter(CastEmitter):
         """The operand in another register type."""
         if operand.type is kind:
             return operand
+        codes = (R.U8, R.U16, R.U32)
+        if (kind is R.I128 and operand.type in codes) or (operand.type is R.I128 and kind in codes):
+            operand = self.builder.make("Convert", R.I64, operand)  # no kernel converts these in one step
         return self.builder.make("Convert", kind, operand)
 
     def in_register(self, value: Value, kind: R) -> Operand:
@@ -573,6 +576,10 @@ class ExpressionEmitter(CastEmitter):
         valid = None
         for value in values:
             valid = self.builder.both(valid, value.valid)
+        if name == "integer_divide":
+            zero = self.builder.slot(PlainSlot(kind, 0.0))
+            bad = self.builder.make("Eq", R.MASK, self.builder.vector(operands[1]), zero)
+            self.fail_where(bad, valid, "DataError", "division by zero", expression)
         low, high = float_bounds(name, values)
         return Value(sql, kind, self.builder.make(FLOAT_OPCODES[name], kind, *operands), valid, low, high)
 
@@ -694,6 +701,7 @@ FLOAT_OPCODES = {
     "subtract": "Subtract",
     "multiply": "Multiply",
     "divide": "Divide",
+    "integer_divide": "Divide",  # a plain quotient too, but by zero it is an error
     "modulo": "FloatModulo",
     "negate": "Negate",
 }
@@ -718,7 +726,7 @@ def can_fail(expression: Expression) -> bool:
             return True
         if isinstance(node, Call):
             overload = node.overload
-            if node.name in ARITHMETIC and not node.type.is_float:
+            if node.name in ARITHMETIC and (not node.type.is_float or node.name == "integer_divide"):
                 return True
             if overload is not None and (overload.domain is not None or overload.kind == "text"):
                 return True

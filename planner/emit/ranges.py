@@ -59,7 +59,7 @@ def float_bounds(name: str, values: list[Value]) -> tuple[float | None, float | 
     (a, b) = ends[0]
     if name == "negate":
         return -b, -a
-    if name in ("divide", "modulo"):
+    if name in ("divide", "integer_divide", "modulo"):
         return None, None
     (c, d) = ends[1]
     if name == "add":
