@@ -245,7 +245,7 @@ def _check_error(wanted: str, found: Outcome) -> None:
 
 def _check_tables(found: pa.Table, expected: pa.Table, rowsort: bool) -> None:
     assert found.column_names == expected.column_names, f"names {found.column_names}, expected {expected.column_names}"
-    wanted = [_plain_type(field.type) for field in expected.schema]
+    wanted = [plain_type(field.type) for field in expected.schema]
     types = [field.type for field in found.schema]
     assert types == wanted, f"types {[str(t) for t in types]}, expected {[str(t) for t in wanted]}"
     rows, expected_rows = _rows(found, rowsort), _rows(expected, rowsort)
@@ -255,7 +255,7 @@ def _check_tables(found: pa.Table, expected: pa.Table, rowsort: bool) -> None:
             assert same_value(left, right), f"row {number}, column {name}: {left!r}, expected {right!r}"
 
 
-def _plain_type(arrow_type: pa.DataType) -> pa.DataType:
+def plain_type(arrow_type: pa.DataType) -> pa.DataType:
     """The types that gpudb writes out in a plainer form: an enum is text, a column of bare NULLs is INTEGER."""
     if pa.types.is_null(arrow_type):
         return pa.int32()
