@@ -493,7 +493,7 @@ def export_form(emitter: ExpressionEmitter, value: Value) -> Value:
     elif sql.is_float:
         kind = sql.register
         operand = emitter.in_register(value, kind)
-        if operand.kind == REGISTER:  # what was computed; storage holds one NaN only
+        if operand.kind == REGISTER or isinstance(builder.source, StepSource):  # computed; storage holds one NaN only
             operand = builder.make("OneNan", kind, operand)
     elif sql.kind in ("BOOLEAN",):
         value = emitter.decoded(value)

@@ -144,3 +144,14 @@ def test_without_a_library_or_compiler_queries_run_on_the_reference(monkeypatch:
     result = Session(Database()).execute("SELECT 6 * 7")
     assert result.table().column(0).to_pylist() == [42]
     assert result.receipt["device"] == "reference" and "no C++ compiler" in result.receipt["fallback"]
+
+
+@pytest.mark.parametrize("name", ["reference", "cpu, 2 threads, tiles of 64"])
+@pytest.mark.parametrize("clauses", ["", " LIMIT 9000", " ORDER BY id", " ORDER BY id LIMIT 50 OFFSET 3"])
+def test_every_nan_of_a_result_has_the_same_bits(name: str, clauses: str) -> None:
+    found = answer(name, f"SELECT id, (month - 3) / (month - 3) * -1 AS x, ratio FROM flights WHERE id > 5{clauses}")
+    assert isinstance(found, pa.Table)
+    for column in ("x", "ratio"):
+        values = found[column].fill_null(0).to_numpy()
+        assert set(values[np.isnan(values)].view(np.uint64).tolist()) <= {0x7FF8000000000000}
+    assert np.isnan(found["x"].to_numpy()).any()
