@@ -16,7 +16,7 @@ from gpudb.errors import NotSupportedError
 from gpudb.planner.emit.builder import Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.ranges import integer_register
-from gpudb.program import Operand, PlainSlot, PlainTable, TableSlot
+from gpudb.program import Operand, PlainSlot
 from gpudb.types import RegisterType
 
 R = RegisterType
@@ -289,8 +289,9 @@ class GroupKeys:
         if key.low:
             code = builder.make("Add", R.I64, code, builder.slot(PlainSlot(R.I64, key.low)))
         if key.values is not None:
-            table = builder.slot(TableSlot(PlainTable(R.I64, key.values.astype(np.int64).tobytes())))
-            code = builder.make("Lookup", R.I64, builder.make("Convert", R.U32, code), table)
+            place = builder.make("Convert", R.U32, code)
+            builder.known.add_leaf(place, 0, key.size - 1, None)
+            code = builder.known.looked_up(place, key.values, R.I64)
         return word_value(emitter, code, source, valid)
 
 

@@ -89,8 +89,11 @@ class KnownValues:
         assert found is not None
         leaf, builder = found[0], self.builder
         assert leaf.operand.type is not None
-        offset = builder.slot(PlainSlot(leaf.operand.type, leaf.low))
-        index = builder.make("Convert", R.U32, builder.make("Subtract", leaf.operand.type, leaf.operand, offset))
+        index = leaf.operand
+        if leaf.low:
+            index = builder.make("Subtract", index.type, index, builder.slot(PlainSlot(index.type, leaf.low)))  # type: ignore[arg-type]
+        if index.type is not R.U32:
+            index = builder.make("Convert", R.U32, index)
         if leaf.valid is not None:  # what lies under NULL may lie outside the range
             index = builder.make("Keep", R.U32, index, leaf.valid)
         table = builder.slot(TableSlot(PlainTable(kind, values.astype(kind.dtype).tobytes())))
