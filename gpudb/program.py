@@ -10,6 +10,7 @@ literals, dictionaries and chunk metadata.  So a program is free of data and can
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -125,11 +126,25 @@ class ConstantDomain:
 
 
 @record
+class TupleColumn:
+    """One argument of a text function that runs over the distinct tuples of its arguments.
+
+    step    the pipeline that emits each tuple once, in order of first rows; column 0 of it is the tuple's entry in the
+            hash table that rows probe, and 1 + entry is the index into the function's lookup tables: 0 is no tuple
+    column  which of the pipeline's output values
+    """
+
+    step: int
+    column: int
+    type: SqlType
+
+
+@record
 class TextFunction:
     """A function of the registry over dictionary entries.
 
     overload   the registry's entry; None compares (operator in `name`)
-    domain     what the varying arguments range over: one domain, or two (all pairs)
+    domains    what the varying arguments range over: one domain, or two (all pairs), or the columns of one step's tuples
     arguments  one an argument: the index of the domain it takes its values from, or a constant expression
     type       SQL type of the value
     try_       conversion failures give NULL
@@ -137,10 +152,15 @@ class TextFunction:
 
     name: str
     overload: Any
-    domains: tuple[DictionaryReference | RangeDomain | ConstantDomain, ...]
+    domains: tuple[DictionaryReference | RangeDomain | ConstantDomain | TupleColumn, ...]
     arguments: tuple[Any, ...]
     type: SqlType
     try_: bool = False
+
+    @property
+    def tuples(self) -> tuple[TupleColumn, ...]:
+        """The domains, where it runs over tuples that an earlier step found; else none."""
+        return tuple(domain for domain in self.domains if isinstance(domain, TupleColumn))
 
 
 # --------------------------------------------------------------------------------------------------- slots
@@ -242,10 +262,18 @@ class TableSlot:
 
 
 @record
-class TextTable:
-    """code -> one part of a text function's result, in `element`: its value, validity, or failed (it raises).
+class GroupTableSlot:
+    """A pointer to the finished hash table that an earlier step left."""
 
-    A 128-bit value is two parts: value + high * 2**64, both signed.
+    step: int
+    type: RegisterType = RegisterType.I64
+
+
+@record
+class TextTable:
+    """code, or index of a tuple -> one part of a text function's result, in `element`.
+
+    Parts are its value, validity, and failed (it raises).  A 128-bit value is two parts: value + high * 2**64, both signed.
     """
 
     function: TextFunction
@@ -301,6 +329,7 @@ Slot = (
     | CodeSlot
     | PairSizeSlot
     | TableSlot
+    | GroupTableSlot
 )
 
 
@@ -528,7 +557,54 @@ class Place(NamedTuple):
         return f"step {self.step}, instruction {self.line}: {self.variant}"
 
 
+def steps_behind(thing: Any) -> Iterator[int]:
+    """The steps whose results a slot, lookup table, dictionary or text function is made of."""
+    match thing:
+        case GroupTableSlot(step=step) | TupleColumn(step=step) | StepDictionary(step=step):
+            yield step
+        case TableSlot(table=inner) | TextTable(function=inner) | MappedDictionary(function=inner):
+            yield from steps_behind(inner)
+        case RankTable(dictionary=inner) | MemberTable(dictionary=inner) | CodeSlot(dictionary=inner):
+            yield from steps_behind(inner)
+        case PairSizeSlot(domain=inner):
+            yield from steps_behind(inner)
+        case TextFunction(domains=several) | UnionDictionary(parts=several):
+            for inner in several:
+                yield from steps_behind(inner)
+        case TranslationTable(source=source, target=target):
+            yield from steps_behind(source)
+            yield from steps_behind(target)
+
+
+def _verify_steps(number: int, pipeline: Pipeline) -> None:
+    """Lookup tables and dictionaries are made of what earlier steps left."""
+    outputs = pipeline.sink.values if isinstance(pipeline.sink, EmitSink) else ()
+    for thing in (*pipeline.slots, *(output.dictionary for output in outputs)):
+        if any(not 0 <= step < number for step in steps_behind(thing)):
+            raise InternalError(f"a slot or dictionary looks forward: step {number}, {thing}")
+
+
+def _verify_key(pipeline: Pipeline, ins: Instruction, written: set[int], steps: tuple[Step, ...], where: Place) -> None:
+    """The words of a key are written, and as many as the hash table's keys have."""
+    keys, key_words = ins.operands[1], ins.operands[3].number
+    sink = pipeline.sink
+    if ins.variant.opcode.name == "Probe":
+        table = ins.operands[4]
+        slot = pipeline.slots[table.number] if table.kind == SLOT else None
+        if not isinstance(slot, GroupTableSlot):
+            raise InternalError(f"operand 4 must be the slot of a hash table: {where}")
+        built = steps[slot.step]
+        if not isinstance(built, Pipeline):
+            raise InternalError(f"step {slot.step} leaves no hash table: {where}")
+        sink = built.sink
+    if not isinstance(sink, GroupSink) or sink.kind != "hash" or sink.key_words != key_words:
+        raise InternalError(f"no hash table with keys of {key_words} word(s): {where}")
+    if keys.kind == REGISTER and not written.issuperset(range(keys.number, keys.number + key_words)):
+        raise InternalError(f"a word of the key is read before it is written: {where}")
+
+
 def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -> None:
+    _verify_steps(number, pipeline)
     written: set[int] = set()
     whole: set[int] | None = None  # registers from before a Compact
     for line, ins in enumerate(pipeline.instructions):
@@ -561,6 +637,8 @@ def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -
             if whole is not None:
                 raise InternalError(f"a pipeline is compacted twice: {where}")
             whole = set(written)
+        if variant.opcode.name in ("GroupFind", "Probe"):
+            _verify_key(pipeline, ins, written, steps, where)
         if first_is_result:
             if ins.operands[0].kind != REGISTER:
                 raise InternalError(f"a result must be a register: {where}")

@@ -187,6 +187,10 @@ class KernelDevice:
                     handle = self.resident(value)
                     keep.append(handle)
                     slots[line, index, 0] = self.address(handle)
+                elif isinstance(value, GroupState):
+                    handle = self.from_host(np.frombuffer(bytes(value.table), np.uint8))
+                    keep.append(handle)
+                    slots[line, index, 0] = self.address(handle)
                 else:
                     slots[line, index] = structs.pack_slot(value, pipeline.slots[index].type)
         return columns, slots

@@ -188,6 +188,10 @@ class GroupState:
                 sums.totals[known], sums.special[known] = 0, 0
         return np.array(found, np.int64)[place.reshape(-1)] if found else np.zeros(0, np.int64)
 
+    def probe(self, keys: Array) -> Array:
+        """(rows,) 1 + group of each of the keys (rows, key words) int64, 0 where there is none."""
+        return np.array([self.numbers.get(key.tobytes(), -1) + 1 for key in keys], np.uint32)
+
 
 def new_groups(sink: GroupSink) -> GroupState:
     """An empty table: all groups of a dense one, none but the trash group of a hash table."""
@@ -434,9 +438,8 @@ class Tile:
     # ------------------------------------------------------------------------------- many groups
 
     def GroupFind(self, out: Operand, keys: Operand, alive: Operand, key_words: Operand) -> None:
-        operands = [replace(keys, number=keys.number + k) for k in range(key_words.number)]
         alive_rows = self.vector(alive) != 0
-        found = self.table.find(np.stack([self.vector(operand)[alive_rows] for operand in operands], axis=1))
+        found = self.table.find(self._keys(keys, key_words)[alive_rows])
         group = np.full(self.rows, self.table.capacity, np.uint32)
         group[alive_rows] = found
         self.registers[out.number] = group
@@ -448,6 +451,17 @@ class Tile:
         group = np.full(self.rows, self.table.capacity, np.uint32)
         group[kept] = found
         self.registers[out.number] = group
+
+    def Probe(self, out: Operand, keys: Operand, alive: Operand, key_words: Operand, table: Operand) -> None:
+        alive_rows = self.vector(alive) != 0
+        entries = np.zeros(self.rows, np.uint32)
+        entries[alive_rows] = self.part.slots[table.number].probe(self._keys(keys, key_words)[alive_rows])
+        self.registers[out.number] = entries
+
+    def _keys(self, keys: Operand, key_words: Operand) -> Array:
+        """(rows, key words) of consecutive registers."""
+        operands = [replace(keys, number=keys.number + k) for k in range(key_words.number)]
+        return np.stack([self.vector(operand) for operand in operands], axis=1)
 
     def GroupFirst(self, group: Operand) -> None:
         np.minimum.at(self.table.words[:, 0], self.vector(group), self.row_numbers())

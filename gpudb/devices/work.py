@@ -18,7 +18,7 @@ class Part:
 
     rows, first_row  how many, and the number of the first in the pipeline's source
     columns  one array a pipeline column (host arrays of a table, or a device's own arrays); None for a missing one
-    slots    one value a parameter slot: a number, or a NumPy array for a lookup table
+    slots    one value a parameter slot: a number, a NumPy array for a lookup table, or the device's own finished hash table
     """
 
     rows: int

@@ -91,6 +91,14 @@ def GroupIndex(out: Operand, number: Operand) -> None:
     """
 
 
+@block_opcode("{out} = 1 + entry of key {keys} in table {table} where {alive}, 0 where there is none", [(R.U32, R.I64)])
+def Probe(out: Operand, keys: Operand, alive: Operand, key_words: Operand, table: Operand) -> None:
+    """Look each row's key (consecutive registers of 64-bit words) up in a finished hash table, which a slot points to.
+
+    At most one entry matches.  Nothing is inserted, so no lane waits for another; rows that do not count find none.
+    """
+
+
 @block_opcode("first row of group {group} = min(., row)", [(R.U32,)])
 def GroupFirst(group: Operand) -> None:
     """Remember each group's first row, which orders the groups."""

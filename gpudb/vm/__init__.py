@@ -72,7 +72,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self._counters: dict[int, np.ndarray] = {}
-        self.texts = Texts(dict(self.tables), self.steps, self.constant, self.cache)
+        self.texts = Texts(dict(self.tables), self.steps, self.constant, self.cache, self.device, self.run)
 
     def execute(self) -> StepRows:
         """Run all steps; the result's rows."""
@@ -218,7 +218,7 @@ class Machine:
         if isinstance(message, TextFunction):
             evaluated = self.texts.evaluated(message)
             found = evaluated.error
-            if found is not None and int(evaluated.failed.sum()) == 1:
+            if found is not None and (message.tuples or int(evaluated.failed.sum()) == 1):
                 return type(found)(found.message, span=span, hint=found.hint)
             what = (
                 f"could not convert a text to {message.type}" if message.name == "cast" else f"{message.name}() failed"

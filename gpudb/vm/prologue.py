@@ -16,6 +16,7 @@ from gpudb.program import (
     ConstantIntervalSlot,
     ConstantSlot,
     DaySlot,
+    GroupTableSlot,
     MemberTable,
     PairSizeSlot,
     Pipeline,
@@ -78,6 +79,8 @@ class Prologue:
                 return len(self._texts.dictionary(domain))
             case TableSlot(table=table):
                 return self._table(table)
+            case GroupTableSlot(step=step):
+                return self._texts.group_table(step)
         return None
 
     def _table(self, table: Any) -> np.ndarray | None:

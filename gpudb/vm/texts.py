@@ -1,13 +1,16 @@
 """Dictionaries and lookup tables of text: the host part of text functions, once per distinct value.
 
-Everything here is a function of dictionary versions and constants, so results are kept: a repeated statement finds its
-lookup tables made.  Only dictionary entries pass through Arrow and NumPy here, never rows.
+Most of this is a function of dictionary versions and constants, so results are kept: a repeated statement finds its
+lookup tables made.  What is made of the distinct tuples that a step found in the rows lasts for one execution.  Only
+dictionary entries and distinct tuples pass through Arrow and NumPy here, never rows.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,20 +29,23 @@ from gpudb.program import (
     StepDictionary,
     TextFunction,
     UnionDictionary,
+    steps_behind,
 )
 from gpudb.storage.column import padded_copy
 from gpudb.storage.dictionary import Dictionary
-from gpudb.types import RegisterType, SqlType
+from gpudb.types import BIGINT, RegisterType, SqlType
 
 LARGEST_PRODUCT = 1 << 24  # pairs of entries that a function of two varying texts is evaluated over
 KEPT_RESULTS = 256
+AT_ONCE = 1 << 16  # entries that a function is evaluated over between two looks at the ledger
+LARGEST_TEXT = 1 << 31  # bytes that the offsets of a dictionary reach
 
 COMPARISONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """A text function over its domain.
+    """A text function over its domain; over tuples, (n,) is indexed by 1 + entry, and 0 holds nothing.
 
     values      numbers (n,), or codes into `dictionary`; of 128-bit numbers the low words
     high        (n,) int64 that 128-bit numbers have more of 2**64; None for all others
@@ -53,6 +59,18 @@ class Evaluated:
     error: DatabaseError | None
     dictionary: Dictionary | None
     high: np.ndarray | None = None
+
+    def placed(self, index: np.ndarray, size: int) -> Evaluated:
+        """The same with each entry at its place in `index`, in tables of `size` entries, NULL elsewhere."""
+
+        def at_places(found: np.ndarray) -> np.ndarray:
+            table = np.zeros(size, found.dtype)
+            table[index] = found[: len(index)]
+            return table
+
+        high = None if self.high is None else at_places(self.high)
+        values, validity, failed = at_places(self.values), at_places(self.validity), at_places(self.failed)
+        return Evaluated(values, validity, failed, self.error, self.dictionary, high)
 
 
 class TextCache:
@@ -75,11 +93,16 @@ class TextCache:
 class Texts:
     """Resolves dictionary references and lookup tables for one execution."""
 
-    def __init__(self, tables: dict[str, Any], steps: dict[int, Any], constant: Any, cache: TextCache) -> None:
+    def __init__(
+        self, tables: dict[str, Any], steps: dict[int, Any], constant: Any, cache: TextCache, device: Any, run: Any
+    ) -> None:
         self._tables = tables
         self._steps = steps
         self._constant = constant
-        self._cache = cache
+        self._lasting = cache
+        self._passing = TextCache()
+        self._device = device
+        self._run = run
         self._resolved: dict[Any, Dictionary] = {}
 
     def dictionary(self, reference: DictionaryReference) -> Dictionary:
@@ -106,18 +129,78 @@ class Texts:
             case UnionDictionary(parts=parts):
                 resolved = [self.dictionary(part) for part in parts]
                 key = ("union", tuple((id(d), len(d)) for d in resolved))
-                return self._cache.get(key, lambda: (_union(resolved), resolved))[0]
+
+                def make() -> Any:
+                    union = _union(resolved)
+                    self._spend(reference, union.nbytes)
+                    return union, resolved
+
+                return self._cache(reference).get(key, make)[0]
         raise AssertionError(f"unknown dictionary: {reference}")
+
+    def _cache(self, *things: Any) -> TextCache:
+        """Where to keep what is made of these: what steps left is gone after this execution."""
+        return self._passing if any(map(passes, things)) else self._lasting
+
+    def _spend(self, thing: Any, size: int) -> None:
+        """Account for bytes on the host that grow with the rows of this execution; what is kept belongs to no statement."""
+        if passes(thing):
+            self._run.ledger.take(size)
+
+    def group_table(self, step: int) -> Any:
+        """The device's hash table that a step left."""
+        return self._steps[step].group
 
     # ------------------------------------------------------------------------------- functions
 
     def evaluated(self, function: TextFunction) -> Evaluated:
         """The function over all entries of its domains; kept."""
+        if function.tuples:
+            return self._passing.get(function, lambda: self._over_tuples(function))
         domains = [self._domain(d) for d in function.domains]
         constants = tuple(a if isinstance(a, int) else ("constant", self._constant(a)) for a in function.arguments)
         named = tuple((id(d), len(d)) if isinstance(d, Dictionary) else d for d in domains)
         key = (function.name, id(function.overload), named, constants, function.type, function.try_)
-        return self._cache.get(key, lambda: (_evaluate(function, domains, constants), domains))[0]
+        spend = partial(self._spend, function)
+        return self._cache(function).get(key, lambda: (_evaluate(function, domains, constants, spend), domains))[0]
+
+    def _over_tuples(self, function: TextFunction) -> Evaluated:
+        """The function over the distinct tuples that a step left, some at a time, up to the first that fails.
+
+        Each tuple is that of a row that counts, and they come in order of their first rows.  So the first that fails is
+        the one to report, and rows before it need none of those behind it.
+        """
+        columns = function.tuples
+        left = self._steps[columns[0].step]
+        rows, ledger = left.emitted.rows, self._run.ledger
+        ledger.take((rows + 1) * 24)  # entries, and lookup tables of values, validity and failures
+        entries = to_numbers(self._exported(left, 0, BIGINT, 0, rows), BIGINT)
+        pieces = [pa.nulls(0, function.type.arrow)]
+        done, size = 0, 0
+        error: DatabaseError | None = None
+        while done < rows and error is None:
+            self._run.check()
+            count = min(AT_ONCE, rows - done)
+            values = [self._exported(left, c.column, c.type, done, count) for c in columns]
+            arguments = [values[a] if isinstance(a, int) else self._constant(a) for a in function.arguments]
+            found, error = _up_to_a_failure(function, arguments, count)
+            pieces.append(found)
+            done, size = done + len(found), size + found.nbytes
+            ledger.take(2 * found.nbytes)  # as it is, and in a dictionary
+            if function.type.is_text and size >= LARGEST_TEXT:
+                raise NotSupportedError(f"{function.name}() with 2 GiB of distinct text is not supported")
+        failed = np.zeros(done, np.uint8)
+        if error is not None:
+            pieces.append(pa.nulls(1, function.type.arrow))
+            failed = np.append(failed, np.uint8(1))
+        settled = _settled(function, pa.concat_arrays(pieces), failed, error)
+        return settled.placed(entries[: len(failed)] + 1, int(entries.max(initial=-1)) + 2)
+
+    def _exported(self, left: Any, column: int, sql: SqlType, start: int, rows: int) -> pa.Array:
+        """An output value of a step as an Arrow array of its SQL type."""
+        output = left.sink.values[column]
+        dictionary = None if output.dictionary is None else self.dictionary(output.dictionary)
+        return self._device.export(left.emitted, output.column, output.validity, sql, dictionary, start, rows)
 
     def _domain(self, domain: Any) -> Any:
         """A domain's dictionary, its range, or the constant's value in the place of its expression."""
@@ -131,13 +214,15 @@ class Texts:
         parts = {"value": found.values, "validity": found.validity, "failed": found.failed, "high": found.high}
         array = parts[part]
         assert array is not None, "high words of a number that has none"
-        return self._cache.get((id(found), part, element), lambda: (padded_copy(array, element.dtype), found))[0]
+        cache = self._cache(function)
+        return cache.get((id(found), part, element), lambda: (padded_copy(array, element.dtype), found))[0]
 
     def translation(self, source: DictionaryReference, target: DictionaryReference) -> np.ndarray:
         """(entries of source,) uint32: codes in target; every text must be there."""
         a, b = self.dictionary(source), self.dictionary(target)
         key = ("translation", id(a), len(a), id(b), len(b))
-        return self._cache.get(key, lambda: (padded_copy(b.codes_of(a.values), np.uint32), a, b))[0]
+        cache = self._cache(source, target)
+        return cache.get(key, lambda: (padded_copy(b.codes_of(a.values), np.uint32), a, b))[0]
 
     def ranks(self, reference: DictionaryReference, inverse: bool) -> np.ndarray:
         """(entries,) uint32: rank of each code in binary order, or the code of each rank."""
@@ -152,11 +237,16 @@ class Texts:
                 ranks = codes
             return padded_copy(ranks, np.uint32), dictionary
 
-        return self._cache.get(key, make)[0]
+        return self._cache(reference).get(key, make)[0]
 
     def code(self, reference: DictionaryReference, text: str | None) -> int | None:
         """Code of a text, or None."""
         return None if text is None else self.dictionary(reference).lookup(text)
+
+
+def passes(thing: Any) -> bool:
+    """Is it made of what a step left, and gone after this execution?"""
+    return any(True for _ in steps_behind(thing))
 
 
 def _union(dictionaries: list[Dictionary]) -> Dictionary:
@@ -193,15 +283,13 @@ def from_integers(values: np.ndarray, sql: SqlType) -> pa.Array:
     return pa.Array.from_buffers(sql.arrow, len(values), [None, pa.py_buffer(narrow)])
 
 
-def _evaluate(function: TextFunction, domains: list[Any], constants: tuple[Any, ...]) -> Evaluated:
+def _evaluate(
+    function: TextFunction, domains: list[Any], constants: tuple[Any, ...], spend: Callable[[int], None]
+) -> Evaluated:
     values = [_domain_values(domain) for domain in domains]
     if len(values) == 2:
         left, right = len(values[0]), len(values[1])
-        if left * right > LARGEST_PRODUCT:
-            raise NotSupportedError(
-                f"{function.name}() of two columns with {left:,} x {right:,} distinct values is not supported",
-                hint="it runs once per pair of distinct values",
-            )
+        assert left * right <= LARGEST_PRODUCT, "emit takes tuples where there would be more pairs"
         values[0] = values[0].take(pa.array(np.repeat(np.arange(left), right)))
         values[1] = values[1].take(pa.array(np.tile(np.arange(right), left)))
     arguments = [values[c] if isinstance(c, int) else c[1] for c in constants]
@@ -209,7 +297,12 @@ def _evaluate(function: TextFunction, domains: list[Any], constants: tuple[Any, 
     failed = np.zeros(max(1, count), np.uint8)
     error: DatabaseError | None = None
     try:
-        result = _apply(function, arguments)
+        pieces = [pa.nulls(0, function.type.arrow)]
+        for start in range(0, max(1, count), AT_ONCE):
+            sliced = [a.slice(start, AT_ONCE) if isinstance(a, pa.Array) else a for a in arguments]
+            pieces.append(_apply(function, sliced).cast(function.type.arrow))
+            spend(2 * pieces[-1].nbytes)
+        result = pa.concat_arrays(pieces)
     except DataError:
         result, error = _one_by_one(function, arguments, count, failed)
     return _settled(function, result, failed, error)
@@ -255,6 +348,32 @@ def _one_by_one(
 
     run(0, count)
     return pa.concat_arrays(pieces), error
+
+
+def _up_to_a_failure(function: TextFunction, arguments: list[Any], count: int) -> tuple[pa.Array, DatabaseError | None]:
+    """The values of the first entries, up to one that raises, and what it raises."""
+
+    def run(start: int, stop: int) -> pa.Array:
+        sliced = [a.slice(start, stop - start) if isinstance(a, pa.Array) else a for a in arguments]
+        return _apply(function, sliced).cast(function.type.arrow)
+
+    pieces: list[pa.Array] = []
+    error: DatabaseError | None = None
+    good, bad, step = (
+        0,
+        count,
+        count,
+    )  # entries before `good` are done; after an error the first bad one is before `bad`
+    while good < bad:
+        try:
+            pieces.append(run(good, good + step))
+            good += step
+        except DataError as found:
+            error, bad = found, good + step
+            if step == 1:
+                break
+        step = max(1, (bad - good) // 2)
+    return pa.concat_arrays(pieces) if pieces else pa.nulls(0, function.type.arrow), error
 
 
 def _settled(function: TextFunction, result: pa.Array, failed: np.ndarray, error: DatabaseError | None) -> Evaluated:

@@ -94,6 +94,8 @@ class PipelineBuilder:
 
     rows  once `compact()` was called, the numbers of the rows that it went on with: what was made before is then picked at
           these rows where it is used
+    distinct_tuples  adds the steps that find the distinct tuples of some values (`QueryEmitter.distinct_tuples`)
+    tuples           what it gave, by the values and the mask of the rows that count
     """
 
     source: Source
@@ -107,6 +109,8 @@ class PipelineBuilder:
     messages: list[tuple[str, str, Any]] = field(default_factory=list)
     rows: Operand | None = None
     _compacted: int = 0
+    distinct_tuples: Any = None
+    tuples: dict[Any, Any] = field(default_factory=dict)
     known: KnownValues = field(init=False)
     _made: dict[Any, Operand] = field(default_factory=dict)
 
@@ -144,6 +148,10 @@ class PipelineBuilder:
         rows = self.register(R.U32)
         self.pinned.add(rows.number)  # Fail and GroupFirst number rows by it
         self.block("Compact", (R.U32,), rows, alive)
+        self.compacted(rows)
+
+    def compacted(self, rows: Operand) -> None:
+        """Note that from the register `rows` on, registers hold the rows that a Compact went on with."""
         self.rows, self._compacted = rows, rows.number
 
     def is_whole(self, operand: Operand) -> bool:

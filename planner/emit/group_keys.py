@@ -16,7 +16,7 @@ from gpudb.errors import NotSupportedError
 from gpudb.planner.emit.builder import Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.ranges import integer_register
-from gpudb.program import Operand, PlainSlot
+from gpudb.program import GroupTableSlot, Operand, PlainSlot
 from gpudb.types import RegisterType
 
 R = RegisterType
@@ -94,10 +94,10 @@ class GroupKeys:
     null_places: list[tuple[int, int] | None]
 
     @staticmethod
-    def plan(keys: list[Key], row_bound: int) -> GroupKeys:
-        """Numbers where the product of the ranges is small, for so few rows too; else packed words."""
+    def plan(keys: list[Key], row_bound: int, numbered: bool = True) -> GroupKeys:
+        """Numbers where the product of the ranges is small, for so few rows too; else, or if not `numbered`, packed words."""
         product = math.prod(key.codes for key in keys)
-        if product <= DENSE_GROUPS or product <= min(INDEXED_GROUPS, 16 * row_bound):
+        if numbered and (product <= DENSE_GROUPS or product <= min(INDEXED_GROUPS, 16 * row_bound)):
             dense = product <= DENSE_GROUPS
             places: list[tuple[int | None, int, int]] = []
             stride = 1
@@ -196,6 +196,25 @@ class GroupKeys:
 
     def _find(self, emitter: ExpressionEmitter, values: list[Value], alive: Operand | None) -> Operand:
         builder = emitter.builder
+        keys = self._words(emitter, values)
+        mask = alive if alive is not None else builder.vector(builder.slot(PlainSlot(R.MASK, 1)))
+        result = builder.register(R.U32)
+        builder.block("GroupFind", (R.U32, R.I64), result, keys, mask, self.key_words)
+        return result
+
+    def probe(self, emitter: ExpressionEmitter, values: list[Value], alive: Operand | None, step: int) -> Operand:
+        """Register with 1 + the number of each row's group in the hash table that a step left, 0 where there is none."""
+        builder = emitter.builder
+        keys = self._words(emitter, values)
+        mask = alive if alive is not None else builder.vector(builder.slot(PlainSlot(R.MASK, 1)))
+        table = builder.slot(GroupTableSlot(step))
+        result = builder.register(R.U32)
+        builder.block("Probe", (R.U32, R.I64), result, keys, mask, self.key_words, table)
+        return result
+
+    def _words(self, emitter: ExpressionEmitter, values: list[Value]) -> Operand:
+        """The first of the consecutive registers that hold the words of each row's key."""
+        builder = emitter.builder
         words: list[Operand | None] = [None] * self.key_words
         zero = builder.vector(builder.slot(PlainSlot(R.I64, 0)))
 
@@ -237,18 +256,13 @@ class GroupKeys:
             put(word, offset, code)
         first = builder.register(R.I64, self.key_words) if self.key_words > 1 else None
         if first is None:
-            keys = words[0]
-            assert keys is not None
-        else:  # the kernel wants the words in consecutive registers
-            keys = first
-            for k, operand in enumerate(words):
-                assert operand is not None
-                target = Operand(first.kind, first.number + k, R.I64)
-                builder.copy_into(target, operand)
-        mask = alive if alive is not None else builder.vector(builder.slot(PlainSlot(R.MASK, 1)))
-        result = builder.register(R.U32)
-        builder.block("GroupFind", (R.U32, R.I64), result, keys, mask, self.key_words)
-        return result
+            assert words[0] is not None
+            return words[0]
+        for k, operand in enumerate(words):  # the kernel wants the words in consecutive registers
+            assert operand is not None
+            target = Operand(first.kind, first.number + k, R.I64)
+            builder.copy_into(target, operand)
+        return first
 
     def value(self, emitter: ExpressionEmitter, rows: Operand, number: int) -> Value:
         """Key `number` of the groups named by a register, decoded."""

@@ -19,6 +19,8 @@ from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter, common_form
 from gpudb.planner.emit.group_keys import GroupKeys, make_key
 from gpudb.planner.emit.ranges import integer_register
+from gpudb.planner.emit.slices import sliced
+from gpudb.planner.emit.tuples import TupleKeys
 from gpudb.planner.expressions import AggregateCall, Expression, Literal, conjuncts
 from gpudb.planner.logical import (
     Aggregate,
@@ -48,10 +50,12 @@ from gpudb.program import (
     Program,
     SingleRowSource,
     SortRows,
+    Source,
     Step,
     StepDictionary,
     StepSource,
     TableSource,
+    TupleColumn,
 )
 from gpudb.types import BIGINT, RegisterType
 
@@ -122,6 +126,9 @@ class QueryEmitter:
         self.steps.append(step)
         return len(self.steps) - 1
 
+    def _builder(self, source: Source, row_bound: int, table_step: int | None = None) -> PipelineBuilder:
+        return PipelineBuilder(source, row_bound, table_step, distinct_tuples=self.distinct_tuples)
+
     # ------------------------------------------------------------------------------------------- nodes
 
     def stream(self, node: Node) -> Stream:
@@ -136,7 +143,7 @@ class QueryEmitter:
             case Project():
                 return self._project(self.stream(node.input), node.expressions)
             case Values() if not any(node.rows) and len(node.rows) == 1:
-                return Stream(PipelineBuilder(SingleRowSource(), 1), [], None, 1)
+                return Stream(self._builder(SingleRowSource(), 1), [], None, 1)
         if node not in self._left:
             self._left[node] = self._close(node)
         return self._left[node]()
@@ -163,7 +170,7 @@ class QueryEmitter:
         layout = self.catalog.table(node.table)
         assert layout is not None, f"table vanished while planning: {node.table}"
         self.tables.add(node.table)
-        builder = PipelineBuilder(TableSource(node.table, node.ordinals), layout.row_bound)
+        builder = self._builder(TableSource(node.table, node.ordinals), layout.row_bound)
 
         def maker(index: int, ordinal: int) -> Callable[[], Value]:
             sql = layout.columns[ordinal][1]
@@ -259,7 +266,7 @@ class QueryEmitter:
 
     def open(self, left: Left) -> Stream:
         """A new pipeline over rows that steps left."""
-        builder = PipelineBuilder(StepSource(left.steps, left.order), left.row_bound)
+        builder = self._builder(StepSource(left.steps, left.order), left.row_bound)
 
         def maker(index: int, value: Value) -> Callable[[], Value]:
             def make() -> Value:
@@ -397,7 +404,7 @@ class QueryEmitter:
         bound = 1 if one else min(stream.row_bound, keys.capacity or stream.row_bound)
 
         def reopen() -> Stream:
-            builder = PipelineBuilder(GroupSource(table, order), bound, table_step=table)
+            builder = self._builder(GroupSource(table, order), bound, table_step=table)
             rows = builder.column(0, "rows", R.U32)
             inner = ExpressionEmitter(builder, [], None)
             makers: list[Callable[[], Value]] = []
@@ -431,7 +438,7 @@ class QueryEmitter:
             stream.builder.finish(GroupSink(inner.kind, inner.capacity, inner.key_words, (("min", GREATEST_WORD),)))
         )
         order = self.add(OrderGroups(inner_table))
-        builder = PipelineBuilder(GroupSource(inner_table, order), stream.row_bound, table_step=inner_table)
+        builder = self._builder(GroupSource(inner_table, order), stream.row_bound, table_step=inner_table)
         rows = builder.column(0, "rows", R.U32)
         second = ExpressionEmitter(builder, [], None)
         outer_values = [inner.value(second, rows, k) for k in range(len(values))]
@@ -450,6 +457,34 @@ class QueryEmitter:
             self.steps[place] = builder.finish(sink(words, table))
 
         return finish, closer
+
+    # ------------------------------------------------------------------------------------------- tuples
+
+    def distinct_tuples(
+        self, emitter: ExpressionEmitter, values: list[Value], alive: Operand | None
+    ) -> tuple[Operand, tuple[TupleColumn, ...]]:
+        """(1 + number of each row's tuple of values, 0 where the row does not count; the columns of the distinct tuples).
+
+        Three steps run before the emitter's pipeline: a slice of it groups the rows by tuple, the groups are ordered by
+        first row, and their keys are emitted.  The pipeline itself then probes the hash table of the groups.
+        """
+        values = [replace(emitter.decoded(value), valid=None) for value in values]
+        before, moved, counted = sliced(emitter.builder, [value.operand for value in values], alive, emitter.zones)
+        inner = ExpressionEmitter(before, [], counted)
+        arguments = [replace(value, operand=moved(value.operand)) for value in values]
+        keys = TupleKeys.of(inner, arguments)
+        before.block("GroupFirst", (R.U32,), keys.locate(inner, arguments, counted))
+        table = self.add(before.finish(GroupSink("hash", 0, keys.key_words, (("min", GREATEST_WORD),))))
+        order = self.add(OrderGroups(table))
+        bound = before.row_bound
+        reader = self._builder(GroupSource(table, order), bound, table)
+        rows = reader.column(0, "rows", R.U32)
+        outer = ExpressionEmitter(reader, [], None)
+        entry = Value(BIGINT, R.I64, outer.converted(rows, R.I64), None, 0, bound)
+        outputs = [export_form(outer, value) for value in (entry, *keys.values(outer, rows))]
+        step, _ = self.emit(Stream(reader, outputs, None, bound), outputs)
+        index = keys.probe(emitter, values, alive, table)
+        return index, tuple(TupleColumn(step, 1 + k, value.sql) for k, value in enumerate(values))
 
 
 PLAIN_OPERAND = Operand(PLAIN, 0)

@@ -6,6 +6,7 @@ texts of two dictionaries first translates both to the union of the two.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from gpudb.errors import NotSupportedError
@@ -34,6 +35,7 @@ from gpudb.types import BOOLEAN, VARCHAR, RegisterType, SqlType
 
 R = RegisterType
 NARROW_DOMAIN = 1 << 16  # a function of a number becomes a lookup table up to this many values
+LARGEST_PRODUCT = 1 << 24  # and one of two arguments up to this many pairs, if the source may have as many rows
 
 
 class TextEmitter:
@@ -41,6 +43,7 @@ class TextEmitter:
 
     builder: PipelineBuilder
     alive: Operand | None
+    _fails: int
 
     if TYPE_CHECKING:
 
@@ -118,10 +121,10 @@ class TextEmitter:
     # ------------------------------------------------------------------------------------------- functions
 
     def text_call(self, expression: Call, overload: Overload, arguments: tuple[Expression, ...]) -> Value:
-        """A text function: evaluated over the distinct values of its one or two varying arguments."""
+        """A text function: evaluated over the distinct values of its varying argument, or over pairs or tuples of them."""
         given = [self._argument(a) for a in arguments]
-        if overload.name == "concat_operator":  # of many: two at a time, so that pairs of distinct values are enough
-            while len(given) > 2 and sum(not isinstance(a, Literal) for a in given) > 2:
+        if overload.name == "concat_operator" and self._is_table([a for a in given if not isinstance(a, Literal)]):
+            while len(given) > 2 and sum(not isinstance(a, Literal) for a in given) > 2:  # two at a time: pairs
                 given[:2] = [self._apply(overload.name, overload, given[:2], expression.type, False, expression)]
         return self._apply(overload.name, overload, given, expression.type, False, expression)
 
@@ -155,13 +158,14 @@ class TextEmitter:
         if constant is not None:
             varying = [self.literal(constant)]
             pattern[0] = 0
-        domains, indexes = [], []
-        for argument in varying:
-            domain, index = self._domain(argument, name, expression, constant)
-            domains.append(domain)
-            indexes.append((index, argument))
-        function = TextFunction(name, overload, tuple(domains), tuple(pattern), sql, try_)
-        index = self._index(indexes, domains, name, expression)
+        if any(argument.is_null for argument in varying):
+            return self.literal(Literal(sql, None))
+        if any(argument.sql.kind == "INTERVAL" for argument in varying):
+            raise NotSupportedError(
+                f"{name}() of an INTERVAL that is no constant is not supported", span=expression.span
+            )
+        index, domains, high = self._indexed(varying, constant, valid)
+        function = TextFunction(name, overload, domains, tuple(pattern), sql, try_)
         slot = lambda table: self.builder.slot(TableSlot(table))  # noqa: E731
         make = self.builder.make
         kind = R.U32 if sql.is_text else sql.register
@@ -180,11 +184,7 @@ class TextEmitter:
         if kind is R.F32:
             operand = self.converted(operand, R.F32)
         if sql.is_text:
-            high = 1
-            for value, domain in zip(varying, domains, strict=True):
-                if not isinstance(domain, ConstantDomain):
-                    high *= (domain.high - domain.low if isinstance(domain, RangeDomain) else value.high) + 1
-            return Value(sql, R.U32, operand, valid, 0, min(high - 1, (1 << 32) - 2), MappedDictionary(function))
+            return Value(sql, R.U32, operand, valid, 0, min(high, (1 << 32) - 2), MappedDictionary(function))
         if sql.is_float:
             return Value(sql, kind, operand, valid)
         low, high = sql.bounds
@@ -192,46 +192,65 @@ class TextEmitter:
             low, high = max(low, -(1 << 63)), min(high, (1 << 63) - 1)
         return Value(sql, element, operand, valid, low, high)
 
-    def _domain(
-        self, value: Value, name: str, expression: Expression, constant: Literal | None
-    ) -> tuple[DictionaryReference | RangeDomain | ConstantDomain, Operand]:
-        """What a varying argument (or a constant, if none varies) ranges over, and its index into it."""
-        if value.sql.is_text:
-            assert value.dictionary is not None
-            return value.dictionary, self.codes(value)
-        if constant is not None:
-            return ConstantDomain(value.sql, constant), self.builder.vector(self.builder.slot(PlainSlot(R.U32, 0)))
-        if value.sql.is_exact and value.high - value.low < NARROW_DOMAIN:
-            value = self.decoded(value)
-            kind = R.I64 if value.type is R.I64 else R.I32
-            shifted = self.builder.make(
-                "Subtract", kind, self.in_register(value, kind), self.builder.slot(PlainSlot(kind, value.low))
-            )
-            index = self.builder.bounded_index(self.converted(shifted, R.U32), value.high - value.low + 1)
-            if value.valid is not None:
-                index = self.builder.make("Keep", R.U32, index, value.valid)
-            return RangeDomain(value.sql, value.low, value.high), index
-        raise NotSupportedError(
-            f"{'cast to text' if name == 'cast' else name + '()'} of {value.sql} values with a wide range is not supported",
-            span=expression.span,
-            hint="it runs once per distinct value, and works where a column spans at most 65,536 values",
-        )
+    def _is_table(self, varying: list[Value]) -> bool:
+        """May a lookup table have one entry for each combination of values that the arguments can have?"""
+        for value in varying:
+            if not value.sql.is_text and not (value.sql.is_exact and entries(value) <= NARROW_DOMAIN):
+                return False
+        rows = min(self.builder.row_bound, LARGEST_PRODUCT)
+        return len(varying) < 2 or math.prod(map(entries, varying)) <= max(NARROW_DOMAIN, rows)
 
-    def _index(
-        self, indexes: list[tuple[Operand, Value]], domains: list[Any], name: str, expression: Expression
-    ) -> Operand:
-        if len(indexes) == 1:
-            return indexes[0][0]
-        if len(indexes) > 2:
-            raise NotSupportedError(
-                f"{name}() of more than two varying arguments is not supported", span=expression.span
-            )
-        left = self.converted(indexes[0][0], R.U32)
+    def _indexed(
+        self, varying: list[Value], constant: Literal | None, valid: Operand | None
+    ) -> tuple[Operand, tuple[Any, ...], int]:
+        """(index of each row's arguments into the function's lookup tables, what they range over, greatest index)."""
+        if constant is not None and not constant.type.is_text:
+            index = self.builder.vector(self.builder.slot(PlainSlot(R.U32, 0)))
+            return index, (ConstantDomain(varying[0].sql, constant),), 0
+        if len(varying) > 2 or not self._is_table(varying):
+            index, columns = self._tuples(varying, valid)
+            return index, columns, max(0, self.builder.row_bound - 1)
+        domains, indexes = zip(*map(self._domain, varying), strict=True)
+        greatest = math.prod(map(entries, varying)) - 1
+        if len(varying) == 1:
+            return indexes[0], domains, greatest
+        left = self.converted(indexes[0], R.U32)
         size = self.builder.slot(PairSizeSlot(R.U32, domains[1]))
         zero = self.builder.vector(self.builder.slot(PlainSlot(R.U32, 0)))
         scaled = self.builder.make("MultiplyAdd", R.U32, zero, left, size)
         one = self.builder.slot(PlainSlot(R.U32, 1))
-        return self.builder.make("MultiplyAdd", R.U32, scaled, self.converted(indexes[1][0], R.U32), one)
+        index = self.builder.make("MultiplyAdd", R.U32, scaled, self.converted(indexes[1], R.U32), one)
+        return index, domains, greatest
+
+    def _domain(self, value: Value) -> tuple[DictionaryReference | RangeDomain, Operand]:
+        """What a varying argument ranges over, and its index into it."""
+        if value.sql.is_text:
+            assert value.dictionary is not None
+            return value.dictionary, self.codes(value)
+        value = self.decoded(value)
+        kind = R.I64 if value.type is R.I64 else R.I32
+        shifted = self.builder.make(
+            "Subtract", kind, self.in_register(value, kind), self.builder.slot(PlainSlot(kind, value.low))
+        )
+        index = self.builder.bounded_index(self.converted(shifted, R.U32), value.high - value.low + 1)
+        if value.valid is not None:
+            index = self.builder.make("Keep", R.U32, index, value.valid)
+        return RangeDomain(value.sql, value.low, value.high), index
+
+    def _tuples(self, varying: list[Value], valid: Operand | None) -> tuple[Operand, tuple[Any, ...]]:
+        """The index of each row's tuple of arguments among the distinct ones, and the columns that hold those."""
+        counted = self.builder.both(self.alive, valid)
+        key = (tuple(varying), counted)
+        if key not in self.builder.tuples:
+            self.builder.tuples[key] = self.builder.distinct_tuples(self, varying, counted)
+        if self.alive is not None:
+            self._fails += 1  # as with a check: where only some rows were looked at, the value may not serve others
+        return self.builder.tuples[key]
+
+
+def entries(value: Value) -> int:
+    """How many entries a lookup table over a text or an integer has."""
+    return int(value.high - (0 if value.sql.is_text else value.low)) + 1
 
 
 def common_dictionary(values: list[Value]) -> tuple[DictionaryReference, int]:

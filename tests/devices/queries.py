@@ -123,6 +123,16 @@ QUERIES = [
     "SELECT carrier < origin, carrier = 'AA', tail > 'N3' FROM flights",
     "SELECT round(air_time / 7, 2), floor(ratio), ceil(speed), ln(air_time), sin(speed), pow(air_time, 0.5) FROM flights",
     "SELECT nullif(month, 5), greatest(delay, 10), least(air_time, 50), nothing + 1, constant * delay FROM flights",
+    # texts of numbers and times that span too much for a table, and of several columns
+    "SELECT big::VARCHAR, departed::VARCHAR, ratio::VARCHAR, speed::VARCHAR, scattered::VARCHAR, price::VARCHAR FROM flights",
+    "SELECT upper(strftime(departed, '%a %d %H:%M')) AS k, count(*), min(fee::VARCHAR), max(wide::VARCHAR) FROM flights GROUP BY k",
+    "SELECT id FROM flights WHERE wide::VARCHAR LIKE '%7' AND delay > 0 OR strftime(departed, '%M') = '30'",
+    "SELECT CASE WHEN delay > 15 THEN big::VARCHAR WHEN ratio = 0 THEN ratio::VARCHAR ELSE tail END FROM flights ORDER BY 1 LIMIT 999",
+    "SELECT tail || '/' || wide || '/' || price || '/' || carrier, levenshtein(tail, big::VARCHAR), tail || big FROM flights",
+    "SELECT carrier || sum(distance), avg(ratio)::VARCHAR, count(DISTINCT departed::VARCHAR) FROM flights GROUP BY carrier",
+    "SELECT strftime(departed, '%H'), big::VARCHAR || id FROM flights WHERE id BETWEEN 4000 AND 4200 ORDER BY departed::VARCHAR",
+    "SELECT ratio::VARCHAR AS t FROM flights UNION ALL SELECT x::VARCHAR FROM dozen UNION ALL SELECT tail FROM flights",
+    "SELECT ratio::VARCHAR, upper(big::VARCHAR) FROM empty",
     # one group
     "SELECT count(*), count(delay), sum(delay), avg(delay), min(delay), max(delay) FROM flights",
     "SELECT sum(big), avg(big), min(big), max(big), sum(wide), sum(price), avg(price), min(price), sum(cancelled::INT) FROM flights",
@@ -187,5 +197,9 @@ FAILING = [  # the first row that fails is reported
     "SELECT CAST(scattered AS SMALLINT), CAST(delay * 1000 AS TINYINT) FROM flights WHERE id >= 5000 AND abs(scattered) < 1e5",
     "SELECT CAST(id - 5000 AS TINYINT), CAST(40000 - id * 8 AS SMALLINT) FROM flights WHERE id > 4990",
     "SELECT CAST(tail AS INTEGER) FROM flights WHERE id > 17",
+    "SELECT CAST(big::VARCHAR AS INTEGER) FROM flights",
+    "SELECT chr(CAST(wide % 3000000 AS INTEGER)) FROM flights WHERE id > 100",
+    "SELECT CAST(40000 - id * 8 AS SMALLINT)::VARCHAR, chr(CAST(big % 70000 AS INTEGER) + 1000000) FROM flights WHERE id > 4000",
+    "SELECT CASE WHEN big > 0 THEN chr(CAST(wide % 3000000 AS INTEGER)) END FROM flights WHERE wide > 5",
     "SELECT sum(price * 1000000000) FROM flights WHERE CAST(scattered AS BIGINT) > 0",
 ]

@@ -10,7 +10,7 @@ import pytest
 
 from gpudb.devices.reference import ReferenceDevice
 from gpudb.devices.work import Emitted, InexactSum, Part, Work
-from gpudb.program import GroupSink, Operand, Pipeline
+from gpudb.program import SLOT, GroupSink, GroupTableSlot, Operand, Pipeline
 from gpudb.types import RegisterType
 from tests.opcodes.pipelines import (
     Builder,
@@ -497,6 +497,56 @@ def test_keys_of_one_hash_are_groups_of_their_own(where: Any) -> None:
     pipeline = builder.pipeline(GroupSink("hash", 0, 2, tuple(words.found)))
     found = assert_same_groups(where, [(pipeline, [builder.part(len(rows))])], read)
     assert len(found[0]) == len(keys)
+
+
+@everywhere
+@pytest.mark.parametrize("key_words", [1, 2, 3])
+@pytest.mark.parametrize("distinct", [1, 50, 6000])
+def test_a_probe_finds_the_entry_of_its_key_or_none(where: Any, key_words: int, distinct: int) -> None:
+    random = seeded(14, key_words, distinct)
+    pool = random.integers(LEAST, GREATEST, (2 * distinct, key_words), np.int64, endpoint=True)
+    held = pool[:distinct]  # the other half is never inserted
+    for at in (ReferenceDevice(), device(*where)):
+        builder = Builder()
+        keys, alive, columns = key_registers(builder, key_words)
+        builder.block("GroupFirst", (R.U32,), builder.value("GroupFind", (R.U32, R.I64), keys, alive, key_words))
+        pipeline = builder.pipeline(GroupSink("hash", 0, key_words, (("min", GREATEST),)))
+        part = Part(distinct, 0, [*(stored(held[:, k], R.I64) for k in range(key_words)), None], [])
+        part.columns[alive.number] = stored(np.ones(distinct), R.MASK)
+        table = at.run_pipeline(Work(pipeline, [part], new_run()))
+
+        groups = at.order_groups(table, distinct, new_run())
+        (numbers,) = emitted_values(at, groups)
+        entry_of = {tuple(held[row].tolist()): int(number) + 1 for row, number in enumerate(numbers)}
+        assert len(set(entry_of.values())) == distinct
+
+        builder = Builder()
+        keys, alive, columns = key_registers(builder, key_words)
+        builder.slots.append(GroupTableSlot(0))
+        builder.slot_values.append(table)
+        builder.emit(builder.value("Probe", (R.U32, R.I64), keys, alive, key_words, Operand(SLOT, 0, R.I64)))
+        parts = parts_of(builder, [4096, 777, 1], random)
+        expected = []
+        for part in parts:
+            chosen = pool[random.integers(0, len(pool), part.rows)]
+            counted = random.random(part.rows) < 0.9
+            for k, operand in enumerate(columns):
+                part.columns[operand.number] = stored(chosen[:, k], R.I64)
+            part.columns[alive.number] = stored(counted, R.MASK)
+            known = [entry_of.get(tuple(key), 0) for key in chosen.tolist()]
+            expected += [entry if count else 0 for entry, count in zip(known, counted, strict=True)]
+        (found,) = outcome(at, builder.pipeline(), parts)
+        assert found.tolist() == expected
+
+
+def key_registers(builder: Builder, key_words: int) -> tuple[Operand, Operand, list[Operand]]:
+    """(first of the consecutive registers of a key, mask of rows that count, the columns of the key)."""
+    columns = [column(builder, R.I64) for _ in range(key_words)]
+    alive = column(builder, R.MASK)
+    keys = builder.register(R.I64, key_words)
+    for k, operand in enumerate(columns):
+        builder.copy_into(Operand(keys.kind, keys.number + k, R.I64), operand)
+    return keys, alive, columns
 
 
 # ------------------------------------------------------------------------------------------------------------ order

@@ -1,0 +1,38 @@
+// Probing: looking keys up in a hash table that an earlier pipeline finished.
+
+/// The entry of a key in a finished table, -1 where it has none.  `key` has key_words words, `step` apart.
+DEVICE int64 find_entry(const GroupTable& table, const int64* key, int64 step) {
+    const int64 words = table.key_words;
+    uint64 hash = 0;
+    for (int64 w = 0; w < words; ++w) hash = hash_step(hash, uint64(key[w * step]));
+    for (uint64 slot = hash & uint64(table.head_mask);; slot = (slot + 1) & uint64(table.head_mask)) {
+        const uint64 head = table.heads[slot];
+        if (head == 0) return -1;
+        if ((head ^ hash) >> 32) continue;
+        const int64 entry = int64(head & 0xFFFFFFFFull) - 1;
+        bool same = true;
+        for (int64 w = 0; w < words; ++w) same &= table.keys[entry * words + w] == key[w * step];
+        if (same) return entry;
+    }
+}
+
+/// r[p0] = 1 + entry of the key in r[p1].. in the table that slot p4 points to, where p2; 0 where there is none.  The table
+/// is finished and only read: no lane waits.
+template <class T, class K>
+DEVICE void op_Probe(const Tile& tile, const Instruction& ins) {
+    uint32* RESTRICT out = result<uint32>(tile, ins.p[0]);
+    const int64* RESTRICT keys = operand<int64>(tile, ins.p[1]);
+    const Mask* RESTRICT alive = operand<Mask>(tile, ins.p[2]);
+    const GroupTable table = *(const GroupTable*)operand<Slot>(tile, ins.p[4])->low;
+    const int64 step = tile.launch->tile_rows;
+    const int rows = tile.rows;
+    if (LANES == 1) {  // as in GroupFind: ask for all of a tile's heads before the first is needed
+        const uint64 mask = uint64(table.head_mask);
+        for (int i = 0; i < rows; ++i) {
+            uint64 hash = 0;
+            for (int64 w = 0; w < table.key_words; ++w) hash = hash_step(hash, uint64(keys[w * step + i]));
+            PREFETCH(table.heads + (hash & mask));
+        }
+    }
+    EACH_ROW(i, rows) out[i] = alive[i] ? uint32(find_entry(table, keys + i, step) + 1) : 0;
+}
