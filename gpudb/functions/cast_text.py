@@ -24,6 +24,7 @@ DIGITS = frozenset("0123456789")
 MICROSECONDS_A_DAY = 86_400_000_000
 LARGEST_EXPONENT = (1 << 15) - 1  # of a text read as an integer or decimal, as in DuckDB
 _WIDE = Context(prec=80)
+LARGEST_PLAIN_SCALE = 6  # of decimals that Arrow prints without an exponent
 INFINITE_DAYS = (1 << 31) - 1
 INFINITE_MICROSECONDS = (1 << 63) - 1
 
@@ -43,11 +44,15 @@ def print_values(values: pa.Array, source: SqlType) -> pa.Array:
         case "BOOLEAN" | "TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT":
             return values.cast(pa.string())
         case "DOUBLE":
-            printed = [None if v is None else print_double(v) for v in values.to_pylist()]
+            numbers = np.asarray(values.fill_null(0.0)).tolist()
+            return pa.array(list(map(print_double, numbers)), pa.string(), mask=_nulls(values))
         case "REAL":
             printed = [None if v is None else print_real(v) for v in values.to_pylist()]
         case "HUGEINT":
-            printed = [None if v is None else str(int(v)) for v in values.to_pylist()]
+            return values.cast(pa.string())
+        case "DECIMAL" if source.scale <= LARGEST_PLAIN_SCALE:
+            text = values.cast(pa.string())
+            return compute.replace_substring(text, "0.", ".", max_replacements=1) if _is_fraction(source) else text
         case "DECIMAL":
             printed = [None if v is None else print_decimal(v, source) for v in values.to_pylist()]
         case "DATE":
@@ -109,33 +114,45 @@ def print_decimal(value: Decimal, type_: SqlType) -> str:
     '1.50'
     """
     text = format(value, "f")
-    if type_.precision == type_.scale:
+    if _is_fraction(type_):
         text = text.replace("0.", ".", 1)
     return text
+
+
+def _is_fraction(type_: SqlType) -> bool:
+    """Has the DECIMAL no digits before the point?"""
+    return type_.precision == type_.scale
 
 
 def _print_days(days: pa.Array) -> pa.Array:
     """(rows,) int32 days to text."""
     count = np.asarray(days.fill_null(0), np.int64)
     usual = (count >= -719162) & (count <= 2932896)  # years 1 to 9999, as ISO 8601 writes them
-    text = np.datetime_as_string(np.where(usual, count, 0).astype("datetime64[D]")).tolist()
-    for place in np.flatnonzero(~usual):
-        text[place] = print_date(int(count[place]))
-    return pa.array(text, pa.string(), mask=_nulls(days))
+    text = pa.array(np.where(usual, count, 0).astype(np.int32)).cast(pa.date32()).cast(pa.string())
+    return _with_others(text, days, usual, print_date)
 
 
 def _print_microseconds(microseconds: pa.Array) -> pa.Array:
     """(rows,) int64 microseconds to text."""
     count = np.asarray(microseconds.fill_null(0), np.int64)
     usual = (count >= -719162 * MICROSECONDS_A_DAY) & (count < 2932897 * MICROSECONDS_A_DAY)
-    whole = np.where(usual, count, 0)
-    text = np.char.replace(np.datetime_as_string((whole // 1_000_000).astype("datetime64[s]")), "T", " ").tolist()
-    fraction = whole % 1_000_000
-    for place in np.flatnonzero(fraction):
-        text[place] += f".{fraction[place]:06}".rstrip("0")
-    for place in np.flatnonzero(~usual):
-        text[place] = print_timestamp(int(count[place]))
-    return pa.array(text, pa.string(), mask=_nulls(microseconds))
+    moments = np.where(usual, count, 0)
+    whole = moments // 1_000_000
+    text = pa.array(whole).cast(pa.timestamp("s")).cast(pa.string())
+    if (rest := moments != whole * 1_000_000).any():
+        fraction = compute.utf8_rtrim(pa.array(moments).cast(pa.timestamp("us")).cast(pa.string()), "0")
+        text = compute.if_else(pa.array(rest), fraction, text)
+    return _with_others(text, microseconds, usual, print_timestamp)
+
+
+def _with_others(text: pa.Array, values: pa.Array, usual: np.ndarray, one: Callable[[int], str]) -> pa.Array:
+    """The texts, those of values that are not `usual` printed one by one; NULLs stay."""
+    if not usual.all():
+        others = pa.array([one(value) for value in np.asarray(values.fill_null(0))[~usual].tolist()], pa.string())
+        text = compute.replace_with_mask(text, pa.array(~usual), others)
+    if values.null_count:
+        text = compute.if_else(values.is_null(), pa.scalar(None, pa.string()), text)
+    return text
 
 
 def _nulls(values: pa.Array) -> np.ndarray | None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gpudb import calendar
+from gpudb import calendar, compute
 from gpudb.errors import BindError, ConversionError, DataError, NotSupportedError
 from gpudb.functions import math  # noqa: F401 - first, as isinf gets overloads here
 from gpudb.functions.cast_text import (
@@ -30,7 +30,7 @@ from gpudb.functions.cast_text import (
     days_of,
 )
 from gpudb.functions.registry import macro, scalar, text, typed_macro
-from gpudb.functions.rows import per_row
+from gpudb.functions.rows import per_row, text_array
 from gpudb.types import TIMESTAMP, VARCHAR, Interval
 
 Array = Any
@@ -1141,22 +1141,52 @@ def _pieces(pattern: str) -> tuple[str, ...]:
     return (*pieces, literal)
 
 
-def _format(days: int, time: int, pattern: str) -> str:
-    pieces, fields = _pieces(pattern), Fields(days, time)
-    return "".join(_FORMATS[piece](fields) if place % 2 else piece for place, piece in enumerate(pieces))
+_PARTS = dict.fromkeys(("H", "-H", "I", "-I", "p"), 3_600_000_000) | {"M": 60_000_000, "-M": 60_000_000}
+_PARTS |= {"S": 1_000_000, "-S": 1_000_000, "f": 1, "n": 1, "g": 1}
+"""What a letter looks at: the microseconds of the part of the day that decides its text; any other looks at the day."""
+_LONGER = {1: 1_000_000, 1_000_000: 60_000_000, 60_000_000: 3_600_000_000, 3_600_000_000: MICROSECONDS_A_DAY}
 
 
-def _format_timestamp(microseconds: int, pattern: str) -> str:
-    if abs(microseconds) >= INFINITE_MICROSECONDS:
-        _pieces(pattern)  # a bad format fails all the same
-        return "infinity" if microseconds > 0 else "-infinity"
-    return _format(*divmod(microseconds, MICROSECONDS_A_DAY), pattern)
+def _format_all(days: np.ndarray, time: np.ndarray, pattern: str) -> pa.Array:
+    """(rows,) texts of days and microseconds of the day, by a format.
+
+    A letter is decided by the day, hour, minute, second or fraction alone.  So neighbours that look at the same part are
+    written once for each value of it, and then put together for every row.
+    """
+    pieces = _pieces(pattern)
+    runs: list[tuple[int, list[tuple[str, str]]]] = []  # (part, [(literal text before, letter)])
+    for literal, letter in zip(pieces[0::2], pieces[1::2], strict=False):
+        part = _PARTS.get(letter, 0)
+        if not runs or runs[-1][0] != part:
+            runs.append((part, []))
+        runs[-1][1].append((literal, letter))
+    texts = []
+    for part, letters in runs:
+        values = days if part == 0 else time % _LONGER[part] // part
+        distinct, place = np.unique(values, return_inverse=True)
+        moments = [Fields(value, 0) if part == 0 else Fields(0, value * part) for value in distinct.tolist()]
+        written = ["".join(literal + _FORMATS[letter](moment) for literal, letter in letters) for moment in moments]
+        texts.append(pa.array(written, pa.string()).take(pa.array(place.reshape(-1))))
+    return compute.binary_join_element_wise(*texts, text_array(pieces[-1], len(days)), "")
 
 
-def _format_date(days: int, pattern: str) -> str:
-    if abs(days) >= INFINITE_DAYS:
-        return _format_timestamp(INFINITE_MICROSECONDS if days > 0 else -INFINITE_MICROSECONDS, pattern)
-    return _format(days, 0, pattern)
+def _formatted(x: Any, pattern: Any, infinite: int, day: int) -> pa.Array:
+    """(rows,) texts of x, which counts so many units a day, by a format (or formats); infinities have names."""
+    if not (isinstance(x, pa.Array) and isinstance(pattern, str)):
+
+        def one(value: int, some: str) -> str:
+            text: str = _formatted(pa.array([value], pa.int64()), some, infinite, day)[0].as_py()
+            return text
+
+        return per_row(one, VARCHAR, x, pattern)
+    count = np.asarray(x.cast(pa.int32() if pa.types.is_date32(x.type) else pa.int64())).astype(np.int64)
+    finite = (count > -infinite) & (count < infinite)
+    usual = np.where(finite, count, 0)
+    text = _format_all(usual // day, usual % day * (MICROSECONDS_A_DAY // day), pattern)
+    if finite.all():
+        return text
+    names = pa.array(np.where(count[~finite] > 0, "infinity", "-infinity"), pa.string())
+    return compute.replace_with_mask(text, pa.array(~finite), names)
 
 
 @text("TIMESTAMP, VARCHAR -> VARCHAR")
@@ -1166,12 +1196,12 @@ def strftime(x: Any, pattern: Any) -> pa.Array:
     >>> sql("SELECT strftime(DATE '2013-07-04', '%d.%m.%Y, a %A')")
     04.07.2013, a Thursday
     """
-    return per_row(_format_timestamp, VARCHAR, x, pattern)
+    return _formatted(x, pattern, INFINITE_MICROSECONDS, MICROSECONDS_A_DAY)
 
 
 @text("DATE, VARCHAR -> VARCHAR", name="strftime", more=True)
 def _strftime_date(x: Any, pattern: Any) -> pa.Array:
-    return per_row(_format_date, VARCHAR, x, pattern)
+    return _formatted(x, pattern, INFINITE_DAYS, 1)
 
 
 typed_macro("strftime", "VARCHAR, TIMESTAMP -> VARCHAR; VARCHAR, DATE -> VARCHAR", "pattern, x", "strftime(x, pattern)")

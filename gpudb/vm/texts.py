@@ -385,13 +385,19 @@ def _settled(function: TextFunction, result: pa.Array, failed: np.ndarray, error
     if count == 0:
         validity[:] = 0
     if sql.is_text:
-        encoded = result.cast(pa.string()).dictionary_encode()
-        dictionary = Dictionary.of(encoded.dictionary) if len(encoded.dictionary) else Dictionary.of([""])
         codes = np.zeros(max(1, count), np.uint32)
-        if len(encoded.dictionary):
-            positions = np.asarray(encoded.indices.fill_null(0))
-            own = dictionary.codes_of(encoded.dictionary)
-            codes[:count] = own[positions]
+        if function.tuples and function.name == "cast" and count and not result.null_count:
+            distinct = result  # no two values print alike
+            codes[:count] = np.arange(count)
+        else:
+            encoded = result.cast(pa.string()).dictionary_encode()
+            distinct = encoded.dictionary if len(encoded.dictionary) else pa.array([""])
+            codes[:count] = np.asarray(encoded.indices.fill_null(0))
+        if function.tuples:  # in no order: it is used once, and sorting would take half of the time
+            dictionary = Dictionary.empty().extend(distinct)[0]
+        else:
+            dictionary = Dictionary.of(distinct)
+            codes[:count] = dictionary.codes_of(distinct)[codes[:count]]
         codes[:count][validity[:count] == 0] = 0
         return Evaluated(codes, validity, failed, error, dictionary)
     values = np.zeros(max(1, count), np.float64 if sql.is_float else np.int64)
