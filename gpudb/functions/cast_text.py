@@ -317,7 +317,10 @@ def _array(values: Sequence[Any], target: SqlType) -> pa.Array:
             scaled = [None if v is None else Decimal(v).scaleb(-target.scale, _WIDE) for v in values]
             return pa.array(scaled, target.arrow)
         case "HUGEINT":
-            return pa.array([None if v is None else Decimal(v) for v in values], target.arrow)
+            # Arrow makes no decimal of the 39 digits that HUGEINT may have, but holds them.
+            data = b"".join((v or 0).to_bytes(16, "little", signed=True) for v in values)
+            valid = np.packbits([v is not None for v in values], bitorder="little")
+            return pa.Array.from_buffers(target.arrow, len(values), [pa.py_buffer(valid), pa.py_buffer(data)])
     return pa.array(values, target.arrow)
 
 

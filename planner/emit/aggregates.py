@@ -16,7 +16,7 @@ from gpudb.opcodes.table import CODES
 from gpudb.planner.emit.builder import PipelineBuilder, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.group_keys import word_value
-from gpudb.planner.emit.ranges import integer_register
+from gpudb.planner.emit.ranges import INT64, integer_register
 from gpudb.planner.expressions import AggregateCall, Expression
 from gpudb.program import BaseSlot, Operand, PlainSlot, RankTable, ScaleSlot, TableSlot
 from gpudb.types import BIGINT, DOUBLE, RegisterType, SqlType
@@ -24,6 +24,7 @@ from gpudb.types import BIGINT, DOUBLE, RegisterType, SqlType
 R = RegisterType
 GREATEST_WORD = (1 << 63) - 1
 LEAST_WORD = -(1 << 63)
+INT128 = (-(1 << 127), (1 << 127) - 1)
 FIXED_BITS = 32  # kernels/ops_sum.cuh
 WIDE_WORDS = 137  # kernels/ops_sum.cuh
 
@@ -31,6 +32,8 @@ Finish = Callable[[ExpressionEmitter, Operand], Value]
 """Makes an aggregate's value from the words of the groups named by a register."""
 Part = Callable[[PipelineBuilder, Operand], Operand]
 """Makes a part of one, a count or a sum, as an integer register."""
+WideSum = Callable[[ExpressionEmitter, Operand], Operand]
+"""The same of a sum that may fail."""
 
 
 @dataclass
@@ -259,45 +262,59 @@ class Feed:
         low, high = min(value.low, 0) * rows, max(value.high, 0) * rows
         whole = integer_register(low, high) is not R.I128
         packed = self.packed(value, valid)
-        words: list[int] = []
         if packed is not None:
-            counted, packed_total = packed
-            return self._exact_finish(call, value, counted, packed_total, low, high)
+            counted, total = packed
+            return self._exact_finish(
+                call, value, counted, lambda emitter, group: total(emitter.builder, group), low, high
+            )
         counted = self.counted(valid)
         value = self.emitter.decoded(value)
-        if value.type is R.I128:
-            raise NotSupportedError(f"{call.name}() of values beyond 64 bits is not supported", span=call.span)
         operand = self.builder.vector(value.operand)
+        if value.type is R.I128:
+            return self._exact_finish(call, value, counted, self._wide_sum(call, operand, valid, counted), *INT128)
         if whole:
             operand = self.emitter.converted(operand, R.I64) if not self.accumulators.one_group else operand
-            words = [self.add(self.kept(operand, valid))]
+            word = self.add(self.kept(operand, valid))
+            summed = lambda emitter, group: group_word(emitter.builder, group, word)  # noqa: E731
         else:
-            operand = self.kept(self.emitter.converted(operand, R.I64), valid)
-            make, slot = self.builder.make, self.builder.slot
-            words = [
-                self.add(make("BitAnd", R.I64, operand, slot(PlainSlot(R.I64, 0xFFFFFFFF)))),
-                self.add(make("ShiftRight", R.I64, operand, slot(PlainSlot(R.I64, 32)))),
-            ]
+            halves = self._halves(self.kept(self.emitter.converted(operand, R.I64), valid))
+            summed = lambda emitter, group: joined_halves(emitter.builder, group, halves)  # noqa: E731
+        return self._exact_finish(call, value, counted, summed, low, high)
 
-        def sum_of_words(builder: PipelineBuilder, group: Operand) -> Operand:
-            parts = [group_word(builder, group, word) for word in words]
-            if whole:
-                return parts[0]
-            upper = builder.make("Convert", R.I128, parts[1])
-            upper = builder.make("Multiply", R.I128, upper, builder.slot(PlainSlot(R.I128, 1 << 32)))
-            return builder.make("Add", R.I128, upper, builder.make("Convert", R.I128, parts[0]))
+    def _halves(self, operand: Operand) -> tuple[int, int]:
+        """Words that sum the lower 32 bits of 64, unsigned, and the upper 32, signed."""
+        make, slot = self.builder.make, self.builder.slot
+        low = self.add(make("BitAnd", R.I64, operand, slot(PlainSlot(R.I64, 0xFFFFFFFF))))
+        return low, self.add(make("ShiftRight", R.I64, operand, slot(PlainSlot(R.I64, 32))))
 
-        return self._exact_finish(call, value, counted, sum_of_words, low, high)
+    def _wide_sum(self, call: AggregateCall, x: Operand, valid: Operand | None, counted: Part) -> WideSum:
+        """The sum of 128-bit integers, from four words of 32 bits; beyond 128 bits the statement fails."""
+        lower = self._halves(self.kept(self.builder.make("LowWord", R.I64, x), valid))
+        upper = self._halves(self.kept(self.builder.make("HighWord", R.I64, x), valid))
+
+        def summed(emitter: ExpressionEmitter, group: Operand) -> Operand:
+            builder = emitter.builder
+            make = builder.make
+            # LowWord is the lower 64 bits less 2**63, in each row that counts.
+            count = make("Convert", R.I128, counted(builder, group))
+            low = plus(builder, joined_halves(builder, group, lower), count, 1 << 63)
+            carry = make("Convert", R.I128, make("HighWord", R.I64, low))
+            high = make("Add", R.I128, joined_halves(builder, group, upper), carry)
+            fits = Value(call.type, R.I128, high, None, -(1 << 100), 1 << 100)
+            high = emitter.within(fits, *INT64, False, f"overflow in sum to {call.type}", call).operand
+            return plus(builder, plus(builder, low, carry, -(1 << 64)), high, 1 << 64)
+
+        return summed
 
     @staticmethod
-    def _exact_finish(call: AggregateCall, value: Value, counted: Part, summed: Part, low: int, high: int) -> Finish:
+    def _exact_finish(call: AggregateCall, value: Value, counted: Part, summed: WideSum, low: int, high: int) -> Finish:
         """SUM or AVG of an exact type from the parts of a group."""
 
         def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
             builder = emitter.builder
             count = counted(builder, group)
             present = builder.make("Ne", R.MASK, count, builder.slot(PlainSlot(R.I64, 0)))
-            found = summed(builder, group)
+            found = summed(emitter, group)
             assert found.type is not None
             total = Value(call.type, found.type, found, present, low, high)
             if call.name == "sum":
@@ -436,6 +453,17 @@ def count_finish(counted: Part) -> Finish:
         return Value(BIGINT, R.I64, counted(emitter.builder, group), None, 0, 1 << 62)
 
     return finish
+
+
+def joined_halves(builder: PipelineBuilder, group: Operand, words: tuple[int, int]) -> Operand:
+    """The 128-bit sum of what two words hold the halves of."""
+    low, high = (builder.make("Convert", R.I128, group_word(builder, group, word)) for word in words)
+    return plus(builder, low, high, 1 << 32)
+
+
+def plus(builder: PipelineBuilder, x: Operand, y: Operand, factor: int) -> Operand:
+    """x + y * factor in 128 bits."""
+    return builder.make("Add", R.I128, x, builder.make("Multiply", R.I128, y, builder.slot(PlainSlot(R.I128, factor))))
 
 
 def group_word(builder: PipelineBuilder, group: Operand, word: int) -> Operand:
