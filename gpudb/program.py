@@ -409,6 +409,7 @@ class EmitSink:
     values: tuple[OutputColumn, ...]
     filtered: bool
     limit: tuple[Any, Any] | None = None  # (count, offset): constant expressions, when rows past it need not be made
+    ordered: bool = False  # and those rows are the first of the order that KeepTop goes by
 
 
 @record

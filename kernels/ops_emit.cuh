@@ -1,6 +1,43 @@
 // Emitting rows.  Where all rows are emitted their places are known.  Where some are, a tile packs its alive rows, takes the
 // next places of the output for them and notes which; gpudb_compact then puts tiles in order, unless they came in order.
 
+/// Puts a word into a heap of the `most` least: heap[0] counts them, heap[1] is the greatest.
+DEVICE void push_least(int64* heap, int64 most, int64 word) {
+    int64 at;
+    if (heap[0] < most) {
+        at = ++heap[0];
+        for (; at > 1 && heap[at / 2] < word; at /= 2) heap[at] = heap[at / 2];
+    } else {
+        if (word >= heap[1]) return;
+        at = 1;
+        for (int64 child; (child = 2 * at) <= most; at = child) {
+            child += child < most && heap[child + 1] > heap[child];
+            if (heap[child] <= word) break;
+            heap[at] = heap[child];
+        }
+    }
+    heap[at] = word;
+}
+
+/// r[p0] = where p2, and the order word p1 may be among the first rows wanted: no greater than as many words seen before by
+/// this block.  Which others it lets through too depends on the blocks; a sort and a limit follow.  Every lane must get here.
+template <class T, class K, class A>
+DEVICE void op_KeepTop(const Tile& tile, const Instruction& ins) {
+    Mask* RESTRICT out = result<Mask>(tile, ins.p[0]);
+    const int64* RESTRICT word = operand<int64>(tile, ins.p[1]);
+    const Mask* RESTRICT alive = operand<Mask>(tile, ins.p[2]);
+    const int64 most = tile.launch->top_rows;
+    int64* heap = tile.launch->top ? tile.launch->top + tile.block * (most + 1) : nullptr;
+    const int64 bound = heap && heap[0] == most ? heap[1] : 0x7FFFFFFFFFFFFFFFll;
+    const int rows = tile.rows;
+    VECTORISE EACH_ROW(i, rows) out[i] = Mask(alive[i] & Mask(word[i] <= bound));
+    sync_lanes();
+    if (heap && LANE == 0) {
+        for (int i = 0; i < rows; ++i) if (out[i]) push_least(heap, most, word[i]);
+    }
+    sync_lanes();
+}
+
 /// Goes on with the rows alive in p1 only: r[p0] = their numbers in the tile.  False, the end for this tile, if there are none.
 /// Every lane must get here.
 template <class T>

@@ -26,6 +26,8 @@ struct GroupTable {
 /// a tile emitted and from where on, `output_rows` how many all did; null where every row is emitted in its place.  `tables` has one table a block (CPU) or one;
 /// `source` is the finished table that GroupWord and its kin read.  `profile`, for EXPLAIN ANALYZE, is blocks x instructions x
 /// 3: ticks, rows, and whether rows are the ones of the mask that the instruction makes rather than those it ran over.
+/// `top`, where only the first `top_rows` rows of an order are wanted, is blocks x (1 + top_rows): how many words, and a heap of
+/// the least so far, its root the greatest of them.  Tile n * tile_step modulo num_tiles is the n-th to be worked on.
 struct Launch {
     const Instruction* instructions;
     const RowGroup* groups;
@@ -44,7 +46,8 @@ struct Launch {
     int64* error;
     int64* flags;
     int64* profile;
-    int64 num_instructions, num_groups, num_tiles, num_columns, num_slots, tile_rows, arena_bytes;
+    int64* top;
+    int64 num_instructions, num_groups, num_tiles, num_columns, num_slots, tile_rows, arena_bytes, top_rows, tile_step;
 };
 
 struct Tile {
@@ -55,6 +58,7 @@ struct Tile {
     GroupTable* table;
     uint8* arena;
     int64* scratch;  // LANES + 1 words shared by the block
+    int64 block;     // that works on it
     int64 index;     // number of the tile
     int64 row;       // its first row within the row group
     int rows;

@@ -36,6 +36,7 @@ DEVICE void run_tile(Tile& tile, const Launch& launch, int64* profile) {
 DEVICE void gpudb_pipeline_block(const Launch& launch, int64 block, int64 blocks) {
     Tile tile;
     tile.launch = &launch;
+    tile.block = block;
     tile.table = launch.tables ? launch.tables + (PRIVATE_TABLES ? block : 0) : nullptr;
     tile.scratch = (int64*)BLOCK_ARENA(launch, block);
     tile.arena = (uint8*)(tile.scratch + SCRATCH_WORDS);
@@ -49,8 +50,10 @@ DEVICE void gpudb_pipeline_block(const Launch& launch, int64 block, int64 blocks
         sync_lanes();
         if (first >= launch.num_tiles) return;
         const int64 last = first + GRAB < launch.num_tiles ? first + GRAB : launch.num_tiles;
-        for (int64 index = first; index < last; ++index) {
+        for (int64 turn = first; turn < last; ++turn) {
+            const int64 index = turn * launch.tile_step % launch.num_tiles;
             if (launch.tile_done && launch.tile_done[index]) continue;
+            if (launch.groups[line].first_tile > index) line = 0;
             while (line + 1 < launch.num_groups && launch.groups[line + 1].first_tile <= index) ++line;
             const RowGroup* group = launch.groups + line;
             tile.group = group;

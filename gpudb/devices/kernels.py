@@ -7,6 +7,7 @@ launches: pipelines over row groups, group tables that grow and merge, radix sor
 from __future__ import annotations
 
 import ctypes
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ R = RegisterType
 FIRST_CAPACITY = 4096
 GROWTH = 8
 COPIES_BYTES = 1 << 17  # group tables up to this size are kept four times, so that runs of one group do not wait
+MOST_TOP_ROWS = 1 << 14  # of ORDER BY with LIMIT that a block keeps a heap of
 NO_ERROR = (1 << 63) - 1
 
 
@@ -39,6 +41,17 @@ class GroupState:
     def capacity(self) -> int:
         """Groups it has room for, the trash group not counted."""
         return int(self.table.capacity)
+
+
+def scattering_step(tiles: int) -> int:
+    """A step that visits all tiles, modulo their number, far from one to the next.
+
+    For KeepTop: where rows lie in the opposite of the order wanted, each is better than all before it.
+    """
+    step = max(1, int(0.618 * tiles))
+    while math.gcd(step, tiles) > 1:
+        step += 1
+    return step
 
 
 class KernelDevice:
@@ -131,6 +144,7 @@ class KernelDevice:
             num_slots=len(pipeline.slots),
             tile_rows=tile_rows,
             arena_bytes=arena,
+            tile_step=1,
         )
         arena_memory = self.arena(blocks * arena)
         error = self.from_host(np.array([NO_ERROR], np.int64))
@@ -213,6 +227,11 @@ class KernelDevice:
         pointers = np.array([self.address(o) for o in outputs] or [0], np.uint64)
         keep = self.from_host(pointers)
         arguments.outputs = self.address(keep)
+        heaps = None
+        if work.top is not None and 0 < work.top <= MOST_TOP_ROWS:
+            heaps = self.zeros(blocks * (work.top + 1) * 8)
+            arguments.top, arguments.top_rows = self.address(heaps), work.top
+            arguments.tile_step = scattering_step(tiles)
         if not sink.filtered:
             if tiles:
                 self._go(arguments, blocks)

@@ -52,7 +52,7 @@ class ReferenceDevice:
         tiles = []
         for part in parts:
             run.check()
-            tile = Tile(pipeline, part, table, work.source_table)
+            tile = Tile(pipeline, part, table, work.source_table, work.top)
             tile.run(work.profile)
             tiles.append(tile)
             if isinstance(sink, EmitSink):

@@ -213,13 +213,19 @@ class Tile:
     """
 
     def __init__(
-        self, pipeline: Pipeline, part: Part, table: GroupState | None, source_table: GroupState | None
+        self,
+        pipeline: Pipeline,
+        part: Part,
+        table: GroupState | None,
+        source_table: GroupState | None,
+        top: int | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.part = part
         self.rows = part.rows
         self._table = table
         self._source_table = source_table
+        self.top = top
         self.registers: dict[int, Array] = {}
         self.outputs: dict[int, Array] = {}
         self.picked: Array | None = None
@@ -322,6 +328,12 @@ class Tile:
         return False
 
     # ------------------------------------------------------------------------------- emitting
+
+    def KeepTop(self, out: Operand, word: Operand, alive: Operand) -> None:
+        kept, words = self.vector(alive) != 0, self.vector(word)
+        if self.top is not None and 0 < self.top < np.count_nonzero(kept):
+            kept = kept & (words <= np.partition(words[kept], self.top - 1)[self.top - 1])
+        self.registers[out.number] = kept.astype(np.uint8)
 
     def Compact(self, out: Operand, alive: Operand) -> bool:
         found = np.flatnonzero(self.vector(alive)).astype(np.uint32)

@@ -89,6 +89,7 @@ class Work:
     """A pipeline ready to run.
 
     source_table  the finished group table that its GroupWord instructions read
+    top           rows of an order that are wanted of an Emit sink, for KeepTop; None for all
     into          the group table that its sink adds to, when it is not a new one
     profile       (instructions, 2) int64 to which the device adds each instruction's time, in units of its own, and rows:
                   the ones of the mask it makes, or those it ran over; None where nobody asks
@@ -99,6 +100,7 @@ class Work:
     run: Run
     source_table: Any = None
     into: Any = None
+    top: int | None = None
     profile: np.ndarray | None = None
 
 

@@ -19,6 +19,14 @@ def SkipIfNone(alive: Operand) -> None:
     """The one jump: to the end of the pipeline if no row of the tile is alive.  All lanes agree (one barrier)."""
 
 
+@block_opcode("{out} = {alive} and {word} may be among the first", [(R.MASK, R.I64, R.MASK)])
+def KeepTop(out: Operand, word: Operand, alive: Operand) -> None:
+    """Leave out rows that cannot be among the first of an order by this word, as many as a LIMIT wants.
+
+    All rows that are among them stay, rows equal to the last of them too; which others stay is up to the device.
+    """
+
+
 @block_opcode("{out} = numbers of rows alive in {alive}; goes on with these only", [(R.U32,)])
 def Compact(out: Operand, alive: Operand) -> None:
     """Go on with the tile's alive rows, packed; skip the tile if there is none.

@@ -116,6 +116,8 @@ class Machine:
             into = self.steps[pipeline.sink.into].group
         limit = self._limit_of(pipeline)
         work = Work(pipeline, parts, self.run, source_table, into)
+        if isinstance(pipeline.sink, EmitSink) and pipeline.sink.ordered:
+            work.top, limit = limit, None
         if self.run.profile is not None:
             work.profile = self._counters[number] = np.zeros((len(pipeline.instructions), 2), np.int64)
         try:

@@ -30,6 +30,7 @@ from gpudb.planner.logical import (
     Project,
     Scan,
     Sort,
+    SortKey,
     UnionAll,
     Values,
 )
@@ -226,7 +227,9 @@ class QueryEmitter:
 
     # ------------------------------------------------------------------------------------------- emitting rows
 
-    def emit(self, stream: Stream, values: list[Value], limit: Any = None) -> tuple[int, tuple[Value, ...]]:
+    def emit(
+        self, stream: Stream, values: list[Value], limit: Any = None, ordered: bool = False
+    ) -> tuple[int, tuple[Value, ...]]:
         """Close the stream with an Emit sink of these values as they are; the step, and what each column became."""
         builder = stream.builder
         emitter = stream.emitter()
@@ -242,7 +245,7 @@ class QueryEmitter:
                 validity = self._emit_column(builder, columns, value.valid)
             outputs.append(OutputColumn(column, value.type, validity, value.dictionary))
             became.append(replace(value, operand=PLAIN_OPERAND, valid=PLAIN_OPERAND if value.valid else None))
-        step = self.add(builder.finish(EmitSink(tuple(columns), tuple(outputs), stream.filtered, limit)))
+        step = self.add(builder.finish(EmitSink(tuple(columns), tuple(outputs), stream.filtered, limit, ordered)))
         return step, tuple(became)
 
     @staticmethod
@@ -285,21 +288,33 @@ class QueryEmitter:
 
     # ------------------------------------------------------------------------------------------- order and limit
 
-    def _sort(self, node: Sort) -> Left:
+    def _sort(self, node: Sort, limit: tuple[Any, Any] | None = None) -> Left:
+        """Rows and their order; with a limit, of the first rows only (and some others)."""
         stream = self.stream(node.input)
+        emitter = stream.emitter()
+        if limit is not None:
+            word = top_word(emitter, node.keys[0])
+            alive = stream.alive or stream.builder.vector(stream.builder.slot(PlainSlot(R.MASK, 1)))
+            stream.alive = stream.builder.block_once("KeepTop", (R.MASK, R.I64, R.MASK), R.MASK, word, alive)
+            stream.filtered = True
+        checks, steps = len(stream.builder.messages), len(self.steps)
         stream.compact()
         emitter = stream.emitter()
         words: list[Value] = []
         for key in node.keys:
             words += sort_words(emitter, emitter.value(key.expression), key.descending, key.nulls_first)
         width = len(node.columns)
-        step, became = self.emit(stream, [*(stream.values[k] for k in range(width)), *words])
+        values = [stream.values[k] for k in range(width)]
+        if limit is not None and len(stream.builder.messages) > checks:
+            del self.steps[steps:]
+            return self._sort(node)  # what may fail must be tried in every row
+        step, became = self.emit(stream, [*values, *words], limit, ordered=limit is not None)
         order = self.add(SortRows(step, tuple(range(width, width + len(words)))))
         return Left((step,), became[:width], stream.row_bound, order)
 
     def _limit(self, node: Limit) -> Left:
         if isinstance(node.input, Sort):
-            left = self._sort(node.input)
+            left = self._sort(node.input, (node.count, node.offset) if node.count is not None else None)
             assert left.order is not None, "a sort leaves an order"
             order = self.add(LimitRows(left.order, node.count, node.offset))
             return replace(left, order=order)
@@ -517,6 +532,19 @@ def sort_words(emitter: ExpressionEmitter, value: Value, descending: bool, nulls
         words.append(word(builder.make("OrderWord", R.I64, flag)))
         parts = [builder.make("Keep", R.I64, part, value.valid) for part in parts]
     return words + [word(part) for part in parts]
+
+
+def top_word(emitter: ExpressionEmitter, key: SortKey) -> Operand:
+    """One order word that never rises where the order falls: equal words tell nothing."""
+    builder = emitter.builder
+    value = emitter.value(key.expression)
+    words = sort_words(emitter, value, key.descending, key.nulls_first)
+    if value.valid is None:
+        return words[0].operand
+    # Half the precision makes room for NULL at an end.
+    half = builder.make("ShiftRight", R.I64, words[1].operand, builder.slot(PlainSlot(R.I64, 1)))
+    end = -(1 << 63) if key.nulls_first else GREATEST_WORD
+    return builder.make("Select", R.I64, value.valid, half, builder.slot(PlainSlot(R.I64, end)))
 
 
 def export_form(emitter: ExpressionEmitter, value: Value) -> Value:

@@ -84,6 +84,31 @@ def test_packed_rows_keep_their_order(where: Any, sizes: list[int], share: float
 
 @everywhere
 @each_size
+@pytest.mark.parametrize("most", [None, 1, 50, 100_000])
+def test_keep_top_keeps_the_first_rows(where: Any, sizes: list[int], most: int | None) -> None:
+    builder = Builder()
+    word, alive = column(builder, R.I64), column(builder, R.MASK)
+    kept = builder.value("KeepTop", (R.MASK, R.I64, R.MASK), word, alive)
+    rows = builder.value("Compact", (R.U32,), kept)
+    builder.emit(word, rows)
+    builder.emit(builder.value("RowNumber", (R.I64,)))
+    parts = parts_of(builder, sizes, seeded(14, len(sizes)))
+    work = Work(builder.pipeline(filtered=True), parts, new_run(), top=most)
+    at = device(*where)
+    words, numbers = emitted_values(at, at.run_pipeline(work))
+    everything = [p.columns[0][: p.rows] for p in parts], [p.columns[1][: p.rows] != 0 for p in parts]
+    all_words, keep = (np.concatenate([np.zeros(0, np.int64), *found]) for found in everything)
+    wanted = np.flatnonzero(keep)
+    assert words.tolist() == all_words[numbers].tolist() and set(numbers.tolist()) <= set(wanted.tolist())
+    if most is not None and most < len(wanted):
+        wanted = wanted[np.argsort(all_words[wanted], kind="stable")][:most]
+    assert set(wanted.tolist()) <= set(numbers.tolist())
+    if most is None:
+        assert len(wanted) == len(numbers)
+
+
+@everywhere
+@each_size
 def test_unfiltered_rows_numbers_and_validity_bits(where: Any, sizes: list[int]) -> None:
     builder = Builder()
     values = [column(builder, kind) for kind in TYPES]
