@@ -188,6 +188,24 @@ def common_type(context: Context, expressions: list[Expression]) -> SqlType | No
     return result or (VARCHAR if text else expressions[0].type)
 
 
+def case_type(context: Context, results: list[Expression]) -> SqlType | None:
+    """The type of a CASE whose results are these, ELSE first: DuckDB combines them two by two.
+
+    A number that meets NULL or another number before anything else adapts to nothing any more: it has the type of its value.
+    """
+    literal = [e.type.kind == "NULL" or context.is_literal_token(e) for e in results]
+    first = literal.index(False) if False in literal else len(results)
+    type_ = common_type(context, results)
+    if first < 2 or type_ is None:
+        return type_
+    for result in results[:first]:
+        if result.type.is_numeric:
+            type_ = wider_type(type_, result.type)
+            if type_ is None:
+                return None
+    return type_
+
+
 def _fits(value: int, type_: SqlType) -> bool:
     low, high = type_.bounds if type_.is_integer else (1, 0)
     return low <= value <= high

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpudb.errors import BindError, DataError, NotSupportedError
 from gpudb.planner.bind import functions
-from gpudb.planner.bind.casts import as_boolean, bind_type, cast, common_type, comparison_type
+from gpudb.planner.bind.casts import as_boolean, bind_type, case_type, cast, common_type, comparison_type
 from gpudb.planner.bind.context import Context, join_spans, own_span, span_of
 from gpudb.planner.bind.names import chain, describe
 from gpudb.planner.bind.operators import arithmetic, bit_not, compare, concatenate, negate
@@ -269,7 +269,7 @@ class ExpressionBinder:
     def case(self, conditions: list[Expression], results: list[Expression]) -> Expression:
         """CASE of bound parts; the last result is ELSE."""
         span = join_spans(*(part.span for part in [*conditions, *results]))
-        type_ = common_type(self.context, results)
+        type_ = case_type(self.context, [results[-1], *results[:-1]])
         if type_ is None:
             shown = ", ".join(dict.fromkeys(str(result.type) for result in results))
             raise BindError(f"results have no common type: {shown}", span=span, hint="cast them to one type")
