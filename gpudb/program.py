@@ -6,6 +6,8 @@ A program is a list of steps.  A `Pipeline` has one source, a straight run of in
 An operand is a **register** (an offset into the tile's arena), a **column** of the source read in place, a **slot** or a
 plain number.  Slots are parameters: the **prologue** (`gpudb/vm/prologue.py`) fills them before a run, per row group, from
 literals, dictionaries and chunk metadata.  So a program is free of data and can be kept for every statement of its shape.
+
+Past 600 lines: a list of short records, and the check that walks all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,6 @@ from gpudb.types import RegisterType, SqlType
 
 KIND_SHIFT = 30
 REGISTER, COLUMN, SLOT, PLAIN = 0, 1, 2, 3
-MAX_TILE_ROWS = 4096
 MAX_OPERANDS = INSTRUCTION["p"].shape[0]
 
 
@@ -50,9 +51,14 @@ class Instruction:
     note: str = ""
 
     @property
+    def has_result(self) -> bool:
+        """True where the first operand is a register that the instruction writes."""
+        return operand_names(self.variant)[0] == "out"
+
+    @property
     def makes_mask(self) -> bool:
         """True where the result is a mask."""
-        return operand_names(self.variant)[0] == "out" and self.variant.signature[0] is RegisterType.MASK
+        return self.has_result and self.variant.signature[0] is RegisterType.MASK
 
     def __str__(self) -> str:
         names = dict(zip(operand_names(self.variant), map(str, self.operands), strict=False))
@@ -137,6 +143,9 @@ class TupleColumn:
     step: int
     column: int
     type: SqlType
+
+
+MOST_PAIRS = 1 << 24  # of entries of two domains that a text function runs over
 
 
 @record
@@ -611,16 +620,14 @@ def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -
     for line, ins in enumerate(pipeline.instructions):
         variant = ins.variant
         where = Place(number, line, variant)
-        names = operand_names(variant)
-        if len(ins.operands) != len(names):
+        if len(ins.operands) != len(operand_names(variant)):
             raise InternalError(f"wrong number of operands: {where}")
         elementwise = variant.opcode.role == "elementwise"
-        first_is_result = names[0] == "out"
         for k, operand in enumerate(ins.operands):
             if operand.kind == REGISTER:
                 if not 0 <= operand.number < len(pipeline.registers):
                     raise InternalError(f"no such register {operand.number}: {where}")
-                if k == 0 and first_is_result:
+                if k == 0 and ins.has_result:
                     continue
                 if operand.number not in written:
                     raise InternalError(f"register {operand.number} is read before it is written: {where}")
@@ -640,7 +647,7 @@ def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -
             whole = set(written)
         if variant.opcode.name in ("GroupFind", "Probe"):
             _verify_key(pipeline, ins, written, steps, where)
-        if first_is_result:
+        if ins.has_result:
             if ins.operands[0].kind != REGISTER:
                 raise InternalError(f"a result must be a register: {where}")
             count = 3 if variant.opcode.name == "SplitFixed" else 1

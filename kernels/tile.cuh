@@ -23,9 +23,10 @@ struct GroupTable {
 };
 
 /// Everything one launch of a pipeline needs.  Pointers are device pointers.  `tile_counts` and `tile_starts` say how many rows
-/// a tile emitted and from where on, `output_rows` how many all did; null where every row is emitted in its place.  `tables` has one table a block (CPU) or one;
-/// `source` is the finished table that GroupWord and its kin read.  `profile`, for EXPLAIN ANALYZE, is blocks x instructions x
-/// 3: ticks, rows, and whether rows are the ones of the mask that the instruction makes rather than those it ran over.
+/// a tile emitted and from where on, `output_rows` how many all did; null where every row is emitted in its place.  `tables`
+/// has one table a block (CPU) or one; `source` is the finished table that GroupWord and its kin read.  `profile`, for EXPLAIN
+/// ANALYZE, is blocks x instructions x 3: ticks, rows, and whether rows are the ones of the mask that the instruction makes
+/// rather than those it ran over.
 /// `top`, where only the first `top_rows` rows of an order are wanted, is blocks x (1 + top_rows): how many words, and a heap of
 /// the least so far, its root the greatest of them.  Tile n * tile_step modulo num_tiles is the n-th to be worked on.
 struct Launch {

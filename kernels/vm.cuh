@@ -15,7 +15,7 @@ NOINLINE void profile_instruction(const Tile& tile, const Instruction& ins, int6
     }
 }
 
-/// Runs the program over one tile; a tile with no row alive after SkipIfNone ends early, with a count of 0.
+/// Runs the program over one tile; a tile with no row alive at SkipIfNone or Compact ends early, with a count of 0.
 DEVICE void run_tile(Tile& tile, const Launch& launch, int64* profile) {
     const Instruction* RESTRICT program = launch.instructions;
     const int64 count = launch.num_instructions;

@@ -21,7 +21,7 @@ from gpudb.program import EmitSink, GroupSink, Pipeline
 from gpudb.types import RegisterType, SqlType
 
 R = RegisterType
-FIRST_CAPACITY = 4096
+FIRST_CAPACITY = 4096  # entries of a new hash or indexed table
 GROWTH = 8
 COPIES_BYTES = 1 << 17  # group tables up to this size are kept four times, so that runs of one group do not wait
 MOST_TOP_ROWS = 1 << 14  # of ORDER BY with LIMIT that a block keeps a heap of

@@ -194,7 +194,7 @@ class GroupState:
 
 
 def new_groups(sink: GroupSink) -> GroupState:
-    """An empty table: all groups of a dense one, none but the trash group of a hash table."""
+    """An empty table: all groups of a dense one, none but the trash group of one with keys."""
     groups = 1 if sink.key_words else sink.capacity + 1
     initial = np.array([[initial for _, initial in sink.words]], np.int64)
     return GroupState(sink, np.repeat(initial, groups, axis=0), np.zeros((0, max(1, sink.key_words)), np.int64))

@@ -20,6 +20,7 @@ from gpudb import compute as pc
 from gpudb.errors import DatabaseError, DataError, NotSupportedError
 from gpudb.functions.cast_text import parse_values, print_values
 from gpudb.program import (
+    MOST_PAIRS,
     ColumnDictionary,
     ConstantDomain,
     DictionaryReference,
@@ -35,7 +36,6 @@ from gpudb.storage.column import padded_copy
 from gpudb.storage.dictionary import Dictionary
 from gpudb.types import BIGINT, RegisterType, SqlType
 
-LARGEST_PRODUCT = 1 << 24  # pairs of entries that a function of two varying texts is evaluated over
 KEPT_RESULTS = 256
 AT_ONCE = 1 << 16  # entries that a function is evaluated over between two looks at the ledger
 LARGEST_TEXT = 1 << 31  # bytes that the offsets of a dictionary reach
@@ -289,7 +289,7 @@ def _evaluate(
     values = [_domain_values(domain) for domain in domains]
     if len(values) == 2:
         left, right = len(values[0]), len(values[1])
-        assert left * right <= LARGEST_PRODUCT, "emit takes tuples where there would be more pairs"
+        assert left * right <= MOST_PAIRS, "emit takes tuples where there would be more pairs"
         values[0] = values[0].take(pa.array(np.repeat(np.arange(left), right)))
         values[1] = values[1].take(pa.array(np.tile(np.arange(right), left)))
     arguments = [values[c] if isinstance(c, int) else c[1] for c in constants]
@@ -359,11 +359,8 @@ def _up_to_a_failure(function: TextFunction, arguments: list[Any], count: int) -
 
     pieces: list[pa.Array] = []
     error: DatabaseError | None = None
-    good, bad, step = (
-        0,
-        count,
-        count,
-    )  # entries before `good` are done; after an error the first bad one is before `bad`
+    # Entries before `good` are done; after an error the first bad one is before `bad`.
+    good, bad, step = 0, count, count
     while good < bad:
         try:
             pieces.append(run(good, good + step))

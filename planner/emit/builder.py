@@ -11,6 +11,7 @@ from gpudb.instruction_set import instruction_set
 from gpudb.opcodes import Variant
 from gpudb.planner.emit.known_values import KnownValues
 from gpudb.program import (
+    AT_ROWS,
     COLUMN,
     PLAIN,
     REGISTER,
@@ -25,15 +26,16 @@ from gpudb.program import (
     Slot,
     Source,
     SourceColumn,
-    operand_names,
 )
 from gpudb.types import RegisterType, SqlType
 
 R = RegisterType
 
 
-READS_WHOLE = ("Compact", "Emit", "ExpandValidity", "PickValidity", "Gather")
+READS_WHOLE = (*AT_ROWS, "Compact", "ExpandValidity")
 """Instructions that read columns or registers with all rows of a tile, or columns at row numbers of their own."""
+DOES_MORE = ("Compact", "GroupFind", "GroupIndex", "SplitFixed")
+"""Instructions that do more than write the register named as their result."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,10 @@ class PipelineBuilder:
     pinned: set[int] = field(default_factory=set)
     messages: list[tuple[str, str, Any]] = field(default_factory=list)
     rows: Operand | None = None
-    _compacted: int = 0
     distinct_tuples: Any = None
     tuples: dict[Any, Any] = field(default_factory=dict)
     known: KnownValues = field(init=False)
+    _compacted: int = 0
     _made: dict[Any, Operand] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -197,9 +199,7 @@ class PipelineBuilder:
         if operand.kind != SLOT:
             return operand
         assert operand.type is not None
-        return self.picked(
-            self.make("Copy", operand.type, operand)
-        )  # it may have been copied before the rows were fewer
+        return self.picked(self.make("Copy", operand.type, operand))  # the copy may be from before Compact
 
     def block(self, name: str, signature: tuple[R, ...], *operands: Operand | int) -> None:
         """An instruction where rows meet."""
@@ -276,12 +276,11 @@ class PipelineBuilder:
         read: set[int] = set()
         kept: list[Instruction] = []
         for ins in reversed(self.instructions):
-            has_result = operand_names(ins.variant)[0] == "out"
-            pure = has_result and ins.variant.opcode.name not in ("Compact", "GroupFind", "GroupIndex", "SplitFixed")
+            pure = ins.has_result and ins.variant.opcode.name not in DOES_MORE
             if pure and ins.operands[0].number not in read and ins.operands[0].number not in self.pinned:
                 continue
             kept.append(ins)
-            read.update(o.number for o in ins.operands[has_result:] if o.kind == REGISTER)
+            read.update(o.number for o in ins.operands[ins.has_result :] if o.kind == REGISTER)
         used = {o.number for ins in kept for o in ins.operands if o.kind == REGISTER} | self.pinned
         number = {old: new for new, old in enumerate(sorted(used))}
 

@@ -378,9 +378,8 @@ class QueryEmitter:
         accumulators = Accumulators(one, stream.row_bound, self.exact)
         group = None if one else keys.locate(emitter, key_values, stream.alive)
         feed = Feed(accumulators, emitter, group, stream.alive)
-        finishes: list[Finish | None]
+        finishes: list[Finish | None] = [None] * len(node.aggregates)
         # Sums first: a count of the same rows is then in their word.
-        finishes = [None] * len(node.aggregates)
         for number in sorted(range(len(finishes)), key=lambda k: node.aggregates[k].name not in ("sum", "avg")):
             call = node.aggregates[number]
             if call.distinct and call.name not in (

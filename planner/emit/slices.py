@@ -18,7 +18,6 @@ from gpudb.program import (
     Instruction,
     Operand,
     TableSource,
-    operand_names,
 )
 from gpudb.types import RegisterType
 
@@ -36,7 +35,7 @@ def sliced(
     needed = {o.number for o in (*wanted, *([alive] if alive else [])) if o.kind == REGISTER}
     kept: list[Instruction] = []
     checks: list[tuple[Operand, Operand]] = []
-    producers = {ins.operands[0]: ins for ins in builder.instructions if _has_result(ins)}
+    producers = {ins.operands[0]: ins for ins in builder.instructions if ins.has_result}
     for ins in reversed(builder.instructions):
         name = ins.variant.opcode.name
         if name == "Fail":
@@ -51,16 +50,12 @@ def sliced(
         elif name == "Compact":  # behind it are fewer rows
             kept.append(ins)
             needed.update(o.number for o in ins.operands if o.kind == REGISTER)
-        elif _has_result(ins) and not needed.isdisjoint(_written(ins)):
+        elif ins.has_result and not needed.isdisjoint(_written(ins)):
             kept.append(ins)
             needed.update(_written(ins))
             needed.update(_read(ins))
     kept.reverse()
     return _renumbered(builder, kept, needed, [*wanted, *([alive] if alive else [])], alive, checks, zones)
-
-
-def _has_result(ins: Instruction) -> bool:
-    return operand_names(ins.variant)[0] == "out"
 
 
 def _written(ins: Instruction) -> range:

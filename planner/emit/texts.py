@@ -14,6 +14,7 @@ from gpudb.functions.registry import Overload
 from gpudb.planner.emit.builder import PipelineBuilder, Value
 from gpudb.planner.expressions import Call, Cast, Expression, Literal
 from gpudb.program import (
+    MOST_PAIRS,
     CodeSlot,
     ConstantDomain,
     DictionaryReference,
@@ -34,8 +35,7 @@ from gpudb.program import (
 from gpudb.types import BOOLEAN, VARCHAR, RegisterType, SqlType
 
 R = RegisterType
-NARROW_DOMAIN = 1 << 16  # a function of a number becomes a lookup table up to this many values
-LARGEST_PRODUCT = 1 << 24  # and one of two arguments up to this many pairs, if the source may have as many rows
+NARROW_DOMAIN = 1 << 16  # a function of a number, or of a pair, becomes a lookup table up to this many values
 
 
 class TextEmitter:
@@ -197,7 +197,7 @@ class TextEmitter:
         for value in varying:
             if not value.sql.is_text and not (value.sql.is_exact and entries(value) <= NARROW_DOMAIN):
                 return False
-        rows = min(self.builder.row_bound, LARGEST_PRODUCT)
+        rows = min(self.builder.row_bound, MOST_PAIRS)  # more pairs than rows are not worth a table
         return len(varying) < 2 or math.prod(map(entries, varying)) <= max(NARROW_DOMAIN, rows)
 
     def _indexed(
