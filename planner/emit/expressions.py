@@ -134,6 +134,8 @@ class ExpressionEmitter(CastEmitter):
                 return self._case(expression)
             case Coalesce(arguments=arguments):
                 return self._coalesce(expression.type, arguments)
+            case Call() if expression.type.kind == "INTERVAL":
+                raise NotSupportedError("an INTERVAL that is no constant is not supported here", span=expression.span)
             case Call(name=name, arguments=arguments, overload=overload):
                 return self._call(expression, name, arguments, overload)
             case _ if expression.type == BOOLEAN:
