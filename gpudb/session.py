@@ -105,12 +105,10 @@ class StatementCatalog:
         self.deep = False  # the statement nests further than an ordinary stack allows
 
     def version(self, key: str) -> TableVersion:
-        """The table version behind a catalog key."""
+        """The table version behind a catalog key; a registered relation hides a table of its name."""
         if key in self.loaded:
             return self.loaded[key]
-        if key in self.snapshot:
-            return self.snapshot[key]
-        return self.session.registered(key)
+        return self.session.registered(key) if self.session.is_registered(key) else self.snapshot[key]
 
     def table(self, name: str) -> TableLayout | None:
         """The layout of a table, a registered relation, or a file named before."""

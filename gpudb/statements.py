@@ -143,6 +143,8 @@ def _file_stream(session: Session, plan: Any, catalog: StatementCatalog) -> Iter
 
 
 def _drop(session: Session, statement: statements.DropTable, catalog: StatementCatalog) -> Result:
+    if session.is_registered(statement.name.lower()):
+        raise CatalogError(f"a registered relation cannot be dropped: {statement.name}", hint="unregister() it first")
     if statement.name not in catalog.snapshot:
         if statement.if_exists:
             return _nothing()

@@ -4,6 +4,7 @@ import gc
 import subprocess
 import sys
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -98,6 +99,27 @@ def test_a_registered_table_is_read_under_its_name_until_unregistered():
         connection.unregister("numbers")
         with pytest.raises(gpudb.ProgrammingError):
             connection.execute("SELECT sum(a) FROM numbers")
+
+
+def test_a_registered_relation_hides_a_table_of_its_name_as_in_duckdb():
+    rows = {}
+    for engine in (gpudb.connect(), duckdb.connect()):
+        with engine as connection:
+            connection.execute("CREATE TABLE Numbers (a INTEGER)")
+            connection.execute("INSERT INTO numbers VALUES (1), (2)")
+            found = [connection.execute("SELECT * FROM numbers").fetchall()]
+            for frame in (pa.table({"a": [10, 20, 30]}), pa.table({"a": ["x"], "b": [None]})):
+                connection.register("numbers", frame)
+                found.append(connection.execute("SELECT * FROM numbers").fetchall())
+            for statement in ("DROP TABLE numbers", "DROP TABLE IF EXISTS numbers", "INSERT INTO numbers VALUES ('y')"):
+                with pytest.raises((gpudb.ProgrammingError, duckdb.Error)):
+                    connection.execute(statement)
+            connection.execute("CREATE OR REPLACE TABLE numbers AS SELECT a || '!' AS a FROM numbers")
+            found.append(connection.execute("SELECT * FROM numbers").fetchall())
+            connection.unregister("numbers")
+            found.append(connection.execute("SELECT * FROM numbers").fetchall())
+            rows[type(connection)] = found
+    assert rows[gpudb.Connection] == rows[duckdb.DuckDBPyConnection]
 
 
 def test_pandas_and_polars_frames_can_be_registered():
