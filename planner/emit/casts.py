@@ -14,7 +14,7 @@ from gpudb.functions import lookup
 from gpudb.instruction_set import function_opcode_name
 from gpudb.planner.constants import MICROSECONDS_OF_A_DAY
 from gpudb.planner.emit.builder import Value
-from gpudb.planner.emit.ranges import INT64, integer_register
+from gpudb.planner.emit.ranges import INT64, integer_register, within_bounds
 from gpudb.planner.emit.texts import TextEmitter
 from gpudb.planner.expressions import Expression, Literal
 from gpudb.program import SLOT, DaySlot, PlainSlot, ScaleSlot, Slot
@@ -143,7 +143,7 @@ class CastEmitter(TextEmitter):
     def _multiplied(self, value: Value, factor: int, target: SqlType, try_: bool, expression: Expression) -> Value:
         low, high = target.bounds
         smallest, largest = -(-low // factor), high // factor
-        source_low, source_high = max(value.low, smallest), min(value.high, largest)
+        source_low, source_high = within_bounds(value.low, value.high, smallest, largest)
         before = (value.low, value.high)
         if value.low < smallest or value.high > largest:  # check before multiplying, so that nothing wraps
             value = self.within(value, smallest, largest, try_, out_of_range(target), expression)

@@ -31,6 +31,7 @@ from gpudb.planner.emit.ranges import (
     integer_register,
     literal_range,
     register_range,
+    within_bounds,
 )
 from gpudb.planner.emit.texts import common_dictionary
 from gpudb.planner.expressions import (
@@ -475,7 +476,8 @@ class ExpressionEmitter(CastEmitter):
         else:
             bad = self.builder.make("NotInRange", R.MASK, operand, *ends)
             self.fail_where(bad, valid, "OutOfRangeError", message, expression)
-        return replace(value, valid=valid, low=max(low, value.low), high=min(high, value.high))
+        low, high = within_bounds(value.low, value.high, low, high)
+        return replace(value, valid=valid, low=low, high=high)
 
     # ------------------------------------------------------------------------------------------- choice
 
@@ -622,8 +624,7 @@ class ExpressionEmitter(CastEmitter):
             else:
                 bad = self.builder.make(overflow, R.MASK, *operands)
             self.fail_where(bad, valid, "OutOfRangeError", what, expression)
-            edge = INT64 if widest is R.I64 else (-(1 << 127), (1 << 127) - 1)
-            low, high = max(low, edge[0]), min(high, edge[1])
+            low, high = within_bounds(low, high, *register_range(widest))
         operand = self.builder.make(EXACT_OPCODES[name], widest, *operands)
         return self.checked_range(Value(sql, widest, operand, valid, low, high), sql, expression, what)
 
@@ -677,13 +678,25 @@ class ExpressionEmitter(CastEmitter):
     def _monotone_bounds(
         self, overload: Overload, arguments: tuple[Expression, ...], low: Any, high: Any
     ) -> tuple[Any, Any]:
-        """The range of a function that rises with its first argument, from that argument's range."""
+        """The range of a function that rises with its first argument, from that argument's range.
+
+        It rises where it is defined: an end that is NULL or outside the domain (infinity, mostly) says nothing.
+        """
         first = self.value(arguments[0])
         if len(arguments) != 1 or not first.sql.is_exact or first.low is None:
             return low, high
         dtype = SqlType(overload.arguments[0]).register.dtype
-        ends = overload.body(np.array([first.low, first.high], dtype))
-        return max(low, int(ends[0])), min(high, int(ends[1]))
+        given = np.array([first.low, first.high], dtype)
+        defined = np.ones(2, bool)
+        if overload.null_when is not None:
+            defined &= ~np.asarray(overload.null_when[1](given))
+        if overload.domain is not None:
+            defined &= np.asarray(overload.domain[1](given))
+        ends = overload.body(given)
+        if ends[0] > ends[1]:  # ranges are rounded outwards, past the first or last time that there is: it wrapped
+            return low, high
+        least, greatest = (int(end) if ok else other for end, ok, other in zip(ends, defined, (low, high), strict=True))
+        return within_bounds(least, greatest, low, high)
 
 
 ARITHMETIC = frozenset("add subtract multiply divide integer_divide modulo negate bit_and bit_or bit_xor".split())

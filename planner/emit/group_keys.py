@@ -177,8 +177,9 @@ class GroupKeys:
             known = builder.known.of(code)
             if known is None or np.array_equal(known[1], np.arange(len(known[1]))):
                 code = builder.bounded_index(code, key.size)
-            else:
-                code = builder.known.looked_up(code, known[1], narrowest_code(key.size))
+            else:  # a row that fails may have a code past the table, until the statement ends
+                inside = np.where(known[1] < key.size, known[1], 0)
+                code = builder.known.looked_up(code, inside, narrowest_code(key.size))
         if not key.nullable:
             return code
         null = builder.slot(PlainSlot(R.U32, key.size))

@@ -19,6 +19,14 @@ def register_range(kind: R) -> tuple[int, int]:
     return {R.I32: INT32, R.I64: INT64}.get(kind, INT128)
 
 
+def within_bounds(low: int, high: int, least: int, greatest: int) -> tuple[int, int]:
+    """The part of low .. high inside least .. greatest; its nearest end if there is none: then no row has a value.
+
+    Never an empty range: what is sized by it (a group table, a lookup table) needs one entry at least.
+    """
+    return min(max(low, least), greatest), max(min(high, greatest), least)
+
+
 def integer_register(low: int, high: int) -> R:
     """The narrowest arithmetic register that holds low .. high."""
     if INT32[0] <= low and high <= INT32[1]:
