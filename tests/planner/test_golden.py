@@ -73,8 +73,8 @@ GROUPED = f"SELECT origin_name, dest_state, flightnum % 50 AS k, count(*) AS c {
         (f"SELECT flightnum {FILTERED}", [f"SELECT count(*) {FILTERED}"]),
         (f"SELECT flightnum {FILTERED} AND arrdelay > 5000", ["SELECT 0"]),
         (
-            f"SELECT flightnum {FILTERED} ORDER BY flightnum LIMIT 9",
-            [f"SELECT count(*) {FILTERED}", f"SELECT count(*) {FILTERED}", "SELECT 9", "SELECT 9"],
+            f"SELECT flightnum {FILTERED} ORDER BY flightnum",
+            [f"SELECT count(*) {FILTERED}"] * 3,
         ),
         (
             f"SELECT f FROM (SELECT flightnum AS f, arrdelay AS a {FILTERED} LIMIT 100) WHERE a > 90",
