@@ -19,7 +19,7 @@ DEVICE int64 find_or_insert(const GroupTable& table, const int64* key, int64 ste
     const uint64 tag = hash & 0xFFFFFFFF00000000ull;
     int64 fresh = -1;
     for (uint64 slot = hash & uint64(table.head_mask);; slot = (slot + 1) & uint64(table.head_mask)) {
-        uint64 head = table.heads[slot];
+        uint64 head = shared_load(table.heads + slot);
         if (head == 0) {
             if (fresh < 0) {
                 fresh = PRIVATE_TABLES ? (*table.used)++ : atomic_add(table.used, 1);
@@ -35,7 +35,7 @@ DEVICE int64 find_or_insert(const GroupTable& table, const int64* key, int64 ste
         if ((head & 0xFFFFFFFF00000000ull) != tag) continue;
         const int64 entry = int64(head & 0xFFFFFFFFull) - 1;
         bool same = true;
-        for (int64 w = 0; w < words; ++w) same &= table.keys[entry * words + w] == key[w * step];
+        for (int64 w = 0; w < words; ++w) same &= shared_load(table.keys + entry * words + w) == key[w * step];
         if (same) {
             if (fresh >= 0) table.words[fresh * table.stride] = UNUSED_ENTRY;
             return entry;
@@ -81,7 +81,7 @@ DEVICE void op_GroupIndex(Tile& tile, const Instruction& ins) {
     if (fresh) {
         EACH_ROW(i, rows) {
             if (out[i] != 0xFFFFFFFFu) continue;
-            const uint32 head = ((const volatile uint32*)table.heads)[number[i]];
+            const uint32 head = shared_load((const uint32*)table.heads + number[i]);
             const uint32 entry = head ? head : insert_number(table, number[i]);
             if (entry == 0) { full = 1; break; }
             out[i] = entry - 1;

@@ -166,6 +166,9 @@ DEVICE float64 exact_fmod(float64 x, float64 y) { return __builtin_fmod(x, y); }
 
 #endif
 
+// What other blocks may write meanwhile must not come from a cache of this one's multiprocessor.
+template <class T> DEVICE T shared_load(const T* where) { return PRIVATE_TABLES ? *where : *(const volatile T*)where; }
+
 // State of a group table is private to a block where PRIVATE_TABLES is 1, else shared by all lanes of all blocks.
 DEVICE void accumulate_add(int64* where, int64 value) {
     if (PRIVATE_TABLES) *where = int64(uint64(*where) + uint64(value)); else atomic_add(where, value);

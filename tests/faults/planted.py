@@ -115,7 +115,7 @@ KERNEL_FAULTS = (
         "keys of one hash are one group",
         "group",
         "ops_group.cuh",
-        "same &= table.keys[entry * words + w] == key[w * step];",
+        "same &= shared_load(table.keys + entry * words + w) == key[w * step];",
         "same &= true;",
         f"{BLOCKS} -k test_keys_of_one_hash",
     ),
