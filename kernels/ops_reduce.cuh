@@ -17,6 +17,40 @@ DEVICE void op_ReduceAdd(const Tile& tile, const Instruction& ins) {
     if (LANE == 0) accumulate_add(tile.table->words + plain(ins.p[0]), total);
 }
 
+/// word p0 += rows where p2, word p0 + 1 += sum of p3 + p4 * p1 over them.  Every lane must get here: block_sum() syncs.
+template <class T>
+DEVICE void op_ReduceStored(const Tile& tile, const Instruction& ins) {
+    const T* RESTRICT value = operand<T>(tile, ins.p[1]);
+    const Mask* RESTRICT keep = operand<Mask>(tile, ins.p[2]);
+    const int rows = tile.rows;
+    int64 count, total;
+    if (sizeof(T) <= 2) {
+        uint32 few = 0, narrow = 0;
+        VECTORISE EACH_ROW(i, rows) {
+            narrow += uint32(value[i]) & (0u - uint32(keep[i]));
+            few += keep[i];
+        }
+        count = few;
+        total = narrow;
+    } else {
+        uint64 many = 0, wide = 0;
+        VECTORISE EACH_ROW(i, rows) {
+            wide += uint64(value[i]) & (0ull - uint64(keep[i]));
+            many += keep[i];
+        }
+        count = int64(many);
+        total = int64(wide);
+    }
+    count = block_sum(tile, count);
+    total = block_sum(tile, total);
+    if (LANE == 0) {
+        const int64 base = *operand<int64>(tile, ins.p[3]), scale = *operand<int64>(tile, ins.p[4]);
+        int64* words = tile.table->words + plain(ins.p[0]);
+        accumulate_add(words, count);
+        accumulate_add(words + 1, wrapping_add(wrapping_multiply(base, count), wrapping_multiply(scale, total)));
+    }
+}
+
 /// word p0 = min of itself and p1.  Lanes meet only in the accumulator.
 template <class T>
 DEVICE void op_ReduceMin(const Tile& tile, const Instruction& ins) {

@@ -367,6 +367,15 @@ class Tile:
     def ReduceAdd(self, word: Operand, value: Operand) -> None:
         self.table.words[0, word.number] += np.sum(self.vector(value), dtype=np.int64)
 
+    def ReduceStored(self, word: Operand, stored: Operand, keep: Operand, base: Operand, scale: Operand) -> None:
+        kept = self.vector(stored)[self.vector(keep) != 0].astype(np.int64)
+        words = self.table.words[0, word.number : word.number + 2]
+        words[0] += len(kept)
+        with np.errstate(over="ignore"):
+            words[1] += self.constant(base, R.I64) * len(kept) + self.constant(scale, R.I64) * np.sum(
+                kept, dtype=np.int64
+            )
+
     def ReduceMin(self, word: Operand, value: Operand) -> None:
         words = self.table.words
         words[0, word.number] = min(words[0, word.number], self.vector(value).min())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudb.opcodes.table import ALL, R, block_opcode
+from gpudb.opcodes.table import ALL, CODES, R, block_opcode
 
 Operand = Any
 
@@ -59,6 +59,13 @@ def EmitAll(column: Operand, value: Operand) -> None:
 @block_opcode("word {word} += sum of {value}", [(t,) for t in (R.MASK, R.U8, R.U16, R.U32, R.I32, R.I64)])
 def ReduceAdd(word: Operand, value: Operand) -> None:
     """Add a register's sum to a word of the only group.  Rows that do not count are zero.  Every lane must get here."""
+
+
+@block_opcode(
+    "words {word}.. += rows where {keep}, sum of {base} + {scale} * {stored} over them", [(t,) for t in CODES]
+)
+def ReduceStored(word: Operand, stored: Operand, keep: Operand, base: Operand, scale: Operand) -> None:
+    """Count and sum of a column as it is stored, into two words of the only group.  Every lane must get here."""
 
 
 @block_opcode("word {word} = min(word {word}, {value})", [(R.I64,)])

@@ -223,6 +223,10 @@ def test_reductions_of_one_group(where: Any, sizes: list[int]) -> None:
     for kind in (R.MASK, R.U8, R.U16, R.U32, R.I32, R.I64):
         reduced.append(words.take("add", 0))
         builder.block("ReduceAdd", (kind,), reduced[-1], column(builder, kind))
+    for kind in (R.U8, R.U16, R.U32):
+        reduced += [word := words.take("add", 0, 2), word + 1]
+        base, scale = builder.constant(R.I64, -(1 << 62) + 7), builder.constant(R.I64, (1 << 33) + 3)
+        builder.block("ReduceStored", (kind,), word, column(builder, kind), column(builder, R.MASK), base, scale)
     for name, kind, initial in (("ReduceMin", "min", GREATEST), ("ReduceMax", "max", LEAST)):
         reduced.append(words.take(kind, initial))
         builder.block(name, (R.I64,), reduced[-1], column(builder, R.I64))
