@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from gpudb.calendar import FIRST_DAY, LAST_DAY
 from gpudb.errors import NotSupportedError
 from gpudb.functions.registry import Overload
 from gpudb.instruction_set import function_opcode_name
@@ -594,6 +595,8 @@ class ExpressionEmitter(CastEmitter):
         for value in values:
             valid = self.builder.both(valid, value.valid)
         low, high = exact_bounds(name, values)
+        if sql.kind == "DATE":
+            return self._moved_date(name, expression, values, valid, low, high)
         widest = integer_register(min(low, *(v.low for v in values)), max(high, *(v.high for v in values)))
         inside_register = widest is not R.I128 or max(abs(low), abs(high)) < 1 << 127
         if widest is R.I128 and sql.kind not in ("HUGEINT", "DECIMAL"):
@@ -627,6 +630,35 @@ class ExpressionEmitter(CastEmitter):
             low, high = within_bounds(low, high, *register_range(widest))
         operand = self.builder.make(EXACT_OPCODES[name], widest, *operands)
         return self.checked_range(Value(sql, widest, operand, valid, low, high), sql, expression, what)
+
+    def _moved_date(
+        self, name: str, expression: Call, values: list[Value], valid: Operand | None, low: int, high: int
+    ) -> Value:
+        """DATE plus or minus days: infinite dates stay, finite ones stay finite or the statement fails."""
+        sql, make = expression.type, self.builder.make
+        moved = make(EXACT_OPCODES[name], R.I64, *(self.builder.vector(self.in_register(v, R.I64)) for v in values))
+        date = next(v for v in values if v.sql.kind == "DATE")
+        first, last = FIRST_DAY, LAST_DAY
+        if not first <= date.low <= date.high <= last:
+            before = self.in_register(date, R.I64)
+            ends = self.builder.slot(PlainSlot(R.I64, first)), self.builder.slot(PlainSlot(R.I64, last))
+            finite = make("InRange", R.MASK, self.builder.vector(before), *ends)
+            bad = make("And", R.MASK, finite, make("NotInRange", R.MASK, moved, *ends))
+            self.fail_where(bad, valid, "OutOfRangeError", f"date out of range in {WORDS[name]}", expression)
+            moved = make("Select", R.I64, finite, moved, before)
+            value = Value(
+                sql,
+                R.I64,
+                moved,
+                valid,
+                max(sql.bounds[0], min(low, date.low)),
+                min(sql.bounds[1], max(high, date.high)),
+            )
+        else:
+            value = Value(sql, R.I64, moved, valid, low, high)
+            if not first <= low <= high <= last:
+                value = self.within(value, first, last, False, f"date out of range in {WORDS[name]}", expression)
+        return replace(value, operand=self.in_register(value, R.I32), type=R.I32)
 
     def _always(self, mask: Operand) -> bool:
         """Is a mask known to be set wherever its row is not NULL?"""
