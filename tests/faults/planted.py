@@ -120,6 +120,14 @@ KERNEL_FAULTS = (
         f"{BLOCKS} -k test_keys_of_one_hash",
     ),
     kernel(
+        "a probe finds the entry before",
+        "group",
+        "ops_probe.cuh",
+        "uint32(find_entry(table, keys + i, step) + 1) : 0",
+        "uint32(find_entry(table, keys + i, step)) : 0",
+        f"{BLOCKS} -k probe",
+    ),
+    kernel(
         "rows of equal keys are sorted backwards",
         "sort",
         "sort.cuh",

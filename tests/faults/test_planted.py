@@ -37,7 +37,7 @@ RUN_PYTEST = """
 import sys, gpudb, pytest
 from pathlib import Path
 assert Path.cwd() in Path(gpudb.__file__).parents, f"not the copy: {gpudb.__file__}"
-sys.exit(pytest.main(sys.argv[1:]))
+sys.exit(pytest.main(["-n", "0", *sys.argv[1:]]))
 """
 
 
@@ -142,6 +142,7 @@ def test_the_same_tests_pass_on_kernels_without_a_fault(tmp_path: Path) -> None:
     assert_all_pass(KERNEL_FAULTS, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", OTHER_FAULTS, ids=name_of)
 def test_a_fault_outside_of_kernels_is_noticed(fault: Fault, tmp_path: Path) -> None:
     assert_noticed(fault, tmp_path)
