@@ -2,9 +2,10 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,14 @@ def home(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Ctrl-C works, in processes started here too, where the tests run in the background of a script that ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
