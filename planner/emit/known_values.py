@@ -81,17 +81,17 @@ class KnownValues:
                 return None
             leaf = found[0]
             inputs.append(found[1])
-        return None if leaf is None else (leaf, evaluate(maker.variant, inputs, len(found[1])))  # type: ignore[index]
+        return None if leaf is None else (leaf, evaluate(maker.variant, inputs, leaf.high - leaf.low + 1))
 
     def looked_up(self, operand: Operand, values: Array, kind: R) -> Operand:
         """A register with values[leaf's value - low] instead of `operand`; of another type, `kind`."""
         found = self.of(operand)
         assert found is not None
         leaf, builder = found[0], self.builder
-        assert leaf.operand.type is not None
-        index = leaf.operand
+        index, kind_of_leaf = leaf.operand, leaf.operand.type
+        assert kind_of_leaf is not None
         if leaf.low:
-            index = builder.make("Subtract", index.type, index, builder.slot(PlainSlot(index.type, leaf.low)))  # type: ignore[arg-type]
+            index = builder.make("Subtract", kind_of_leaf, index, builder.slot(PlainSlot(kind_of_leaf, leaf.low)))
         if index.type is not R.U32:
             index = builder.make("Convert", R.U32, index)
         if leaf.valid is not None:  # what lies under NULL may lie outside the range
