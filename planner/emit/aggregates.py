@@ -97,7 +97,7 @@ class Feed:
         if mask in self._packed_counts:
             return self._packed_counts[mask]
         word = self.count(mask)
-        return lambda builder, group: group_word(builder, group, word)
+        return word_part(word)
 
     def packed(self, value: Value, mask: Operand | None) -> tuple[Part, Part] | None:
         """Count and sum of a value where the mask is set, in one word, or None where they do not fit into 63 bits together.
@@ -150,9 +150,8 @@ class Feed:
             keep = self.builder.vector(slot(PlainSlot(R.MASK, 1)))
         word = self.new_word("add", 0, 2)
         self.builder.block("ReduceStored", (value.operand.type,), word, value.operand, keep, base, scale)
-        count: Part = lambda builder, group: group_word(builder, group, word)  # noqa: E731
-        self._packed_counts[mask] = count
-        return count, lambda builder, group: group_word(builder, group, word + 1)
+        self._packed_counts[mask] = count = word_part(word)
+        return count, word_part(word + 1)
 
     def kept(self, operand: Operand, mask: Operand | None) -> Operand:
         """The operand, zero where it does not count."""
@@ -488,6 +487,11 @@ def plus(builder: PipelineBuilder, x: Operand, y: Operand, factor: int) -> Opera
 def group_word(builder: PipelineBuilder, group: Operand, word: int) -> Operand:
     """One word of the groups named by a register."""
     return builder.block_once("GroupWord", (R.I64, R.U32), R.I64, group, word)
+
+
+def word_part(word: int) -> Part:
+    """The part that a word is by itself."""
+    return lambda builder, group: group_word(builder, group, word)
 
 
 def fixed_scale(value: Value, row_bound: int) -> float | None:
