@@ -382,10 +382,14 @@ class Session:
         """What turns a literal of the plan into its value in this execution."""
         from gpudb.planner.constants import literal_value
 
+        known: dict[Any, Any] = {}  # a range's ends are asked for by zone tests and by every row group
+
         def constant(literal: Any) -> Any:
             if literal.slot is None:
                 return literal.value
-            return literal_value(literal, raw[literal.slot])
+            if literal not in known:
+                known[literal] = literal_value(literal, raw[literal.slot])
+            return known[literal]
 
         return constant
 

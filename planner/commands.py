@@ -14,7 +14,7 @@ from sqlglot.tokens import Token, TokenType
 
 from gpudb.errors import NotSupportedError, ParseError
 from gpudb.planner.parse import Command
-from gpudb.planner.tokens import DIALECT, FUNCTION, closing_of, plain, span_of_token, split_at, word_of
+from gpudb.planner.tokens import DIALECT, FUNCTION, closing_of, plain, span_of_token, split_at, typed_literals, word_of
 
 # Without a handler of its own sqlglot's warnings go to standard error; a program that wants them still gets them.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
@@ -48,6 +48,7 @@ def _tree(tokens: list[Token], sql: str) -> Any:
         raise ParseError(f"syntax error: {str(error).splitlines()[0]}") from None
     if len(trees) != 1 or trees[0] is None:
         raise ParseError("syntax error", span=span_of_token(tokens[0]))
+    typed_literals(trees[0])
     return trees[0]
 
 

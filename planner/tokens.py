@@ -5,7 +5,8 @@ classes cannot be subclassed.  So the tokens are changed before it sees them; th
 
 * a function's name gets the prefix FUNCTION, which no built-in has, so every call becomes an `Anonymous` node;
 * a type's name becomes one word TYPE + start + TYPE + end + TYPE + text, so every type becomes a user-defined one;
-* `DATE '...'` becomes CAST('...' AS DATE); `INTERVAL 3 DAY` a call of INTERVAL_UNIT + "day";
+* `DATE '...'` becomes a call of its type's word, which `typed_literals` turns into CAST('...' AS DATE) afterwards, and
+  `DECIMAL(5, 2) '...'` becomes such a cast at once; `INTERVAL 3 DAY` a call of INTERVAL_UNIT + "day";
 * `EXTRACT(x FROM y)`, `SUBSTRING(x FROM y FOR z)`, `POSITION(x IN y)`, `TRIM(BOTH x FROM y)` and `OVERLAY(x PLACING y FROM z)`
   become plain calls;
 * unary plus, which sqlglot drops, becomes its `|/`; parameters carry their offset.
@@ -15,9 +16,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
+from sqlglot.expressions import Anonymous, Cast, DataType, DType
 from sqlglot.tokens import Token, TokenType
 
 from gpudb.errors import NotSupportedError, ParseError
@@ -207,6 +210,17 @@ def rewrite(tokens: list[Token], sql: str) -> tuple[list[Token], tuple[str, ...]
     return _Rewriter(tokens, sql).run()
 
 
+def typed_literals(tree: Any) -> None:
+    """Put a cast where `DATE '...'` was.
+
+    For a type's name in a cast sqlglot runs its generator, tokenizer and parser twice over: 0.07 ms each time, 0.2 the first.
+    """
+    for call in list(tree.find_all(Anonymous)):
+        word = str(call.this)
+        if word.startswith(TYPE):
+            call.replace(Cast(this=call.expressions[0], to=DataType(this=DType.USERDEFINED, kind=word)))
+
+
 class _Rewriter:
     """One pass from left to right; `opened` holds what each open parenthesis belongs to."""
 
@@ -375,20 +389,15 @@ class _Rewriter:
         if self.kind(ahead) != TokenType.STRING or not (name in _LITERAL_TYPES or "time zone" in name):
             return False
         value = self.tokens[self.position + ahead]
-        self.emit_cast(token, value, f"{TYPE}{token.start}{TYPE}{last.end + 1}{TYPE}" + "\xa0".join(words))
-        self.output[-1:-1] = arguments
+        type_word = _new(token, TokenType.VAR, f"{TYPE}{token.start}{TYPE}{last.end + 1}{TYPE}" + "\xa0".join(words))
+        opening, closing = _new(token, TokenType.L_PAREN, "("), _new(token, TokenType.R_PAREN, ")")
+        if arguments:
+            cast, as_ = _new(token, TokenType.VAR, "CAST"), _new(token, TokenType.ALIAS, "AS")
+            self.output += [cast, opening, value, as_, type_word, *arguments, closing]
+        else:
+            self.output += [type_word, opening, value, closing]
         self.position += ahead + 1
         return True
-
-    def emit_cast(self, token: Token, value: Token, type_word: str) -> None:
-        self.output += [
-            _new(token, TokenType.VAR, "CAST"),
-            _new(token, TokenType.L_PAREN, "("),
-            value,
-            _new(token, TokenType.ALIAS, "AS"),
-            _new(token, TokenType.VAR, type_word),
-            _new(token, TokenType.R_PAREN, ")"),
-        ]
 
     def interval(self, token: Token) -> bool:
         """INTERVAL operand UNIT as a call, INTERVAL '...' as a cast; False where `interval` is a name."""
