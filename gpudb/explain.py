@@ -17,6 +17,7 @@ from gpudb.program import (
     OrderGroups,
     Pipeline,
     Program,
+    RepeatRows,
     SingleRowSource,
     SortRows,
     StepSource,
@@ -92,6 +93,10 @@ def program_lines(program: Program) -> list[Line]:
                 lines.append((number, None, "OrderGroups", f"groups of step {of} by first row"))
             case SortRows(step=of, words=words):
                 lines.append((number, None, "SortRows", f"rows of step {of} by {len(words)} order word(s)"))
+            case RepeatRows(step=of, counts=counts):
+                lines.append(
+                    (number, None, "RepeatRows", f"rows of step {of}, each as often as its value {counts} says")
+                )
             case LimitRows(step=of):
                 lines.append((number, None, "LimitRows", f"of step {of}"))
             case MakeValues(rows=rows):

@@ -1,7 +1,7 @@
 """A program: what the virtual machine runs.
 
 A program is a list of steps.  A `Pipeline` has one source, a straight run of instructions and one sink; the steps between
-(`OrderGroups`, `SortRows`, `LimitRows`) only rearrange what pipelines left.  A step's result is named by its number.
+(`OrderGroups`, `SortRows`, `RepeatRows`, `LimitRows`) only rearrange what pipelines left.  A step's result goes by its number.
 
 An operand is a **register** (an offset into the tile's arena), a **column** of the source read in place, a **slot** or a
 plain number.  Slots are parameters: the **prologue** (`gpudb/vm/prologue.py`) fills them before a run, per row group, from
@@ -496,6 +496,14 @@ class SortRows:
 
 
 @record
+class RepeatRows:
+    """A step's row numbers in order, each as often as the step's output value `counts` (i64) says: an order."""
+
+    step: int
+    counts: int
+
+
+@record
 class LimitRows:
     """The rows offset .. offset + count of an order (or of a step's rows)."""
 
@@ -512,7 +520,7 @@ class MakeValues:
     types: tuple[SqlType, ...]
 
 
-Step = Pipeline | OrderGroups | SortRows | LimitRows | MakeValues
+Step = Pipeline | OrderGroups | SortRows | RepeatRows | LimitRows | MakeValues
 
 
 @record

@@ -18,7 +18,7 @@ from gpudb.types import RegisterType as R
 FOLDER = Path(__file__).resolve().parent
 BEFORE = ("platform.h", "tile.cuh", "scalar.cuh", "portable.cuh", "calendar.cuh", "functions.cuh")
 OPERATIONS = ("ops_rows.cuh", "ops_emit.cuh", "ops_reduce.cuh", "ops_sum.cuh", "ops_group.cuh", "ops_probe.cuh")
-AFTER = ("vm.cuh", "sort.cuh", "export.cuh")
+AFTER = ("vm.cuh", "sort.cuh", "repeat.cuh", "export.cuh")
 
 WRAPPERS = {"v": "Vector", "s": "Scalar", "p": "Table"}
 

@@ -18,7 +18,7 @@ from gpudb.planner.expressions import (
     Not,
     Or,
 )
-from gpudb.planner.logical import Aggregate, Filter, Limit, Node, Project, Scan, Sort, UnionAll, Values
+from gpudb.planner.logical import Aggregate, Filter, Limit, Node, Project, Scan, SetOperation, Sort, UnionAll, Values
 
 
 def logical_lines(plan: Node) -> list[str]:
@@ -57,6 +57,8 @@ def _node(node: Node) -> str:
             return "Limit " + (text(count) if count else "all") + (f" offset {text(offset)}" if offset else "")
         case UnionAll(branches=branches):
             return f"UnionAll of {len(branches)}"
+        case SetOperation(kind=kind, all=all_):
+            return kind.capitalize() + (" all" if all_ else "")
     return type(node).__name__
 
 

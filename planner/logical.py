@@ -151,3 +151,19 @@ class UnionAll(Node):
     """Rows of each input in turn; inputs have equal column types."""
 
     branches: tuple[Node, ...]
+
+
+@record
+class SetOperation(Node):
+    """INTERSECT or EXCEPT of two inputs with equal column types; NULLs are equal to each other.
+
+    kind  intersect or except
+    all   a row that is l times on the left and r times on the right comes min(l, r) or l - r times, not once
+
+    Rows come in order of their first on the left, equal rows together.
+    """
+
+    kind: str
+    all: bool
+    left: Node
+    right: Node

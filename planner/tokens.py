@@ -9,6 +9,7 @@ classes cannot be subclassed.  So the tokens are changed before it sees them; th
   `DECIMAL(5, 2) '...'` becomes such a cast at once; `INTERVAL 3 DAY` a call of INTERVAL_UNIT + "day";
 * `EXTRACT(x FROM y)`, `SUBSTRING(x FROM y FOR z)`, `POSITION(x IN y)`, `TRIM(BOTH x FROM y)` and `OVERLAY(x PLACING y FROM z)`
   become plain calls;
+* `SELECT * EXCEPT SELECT ...`: the word gets a mark, since sqlglot would read EXCLUDE;
 * unary plus, which sqlglot drops, becomes its `|/`; parameters carry their offset.
 """
 
@@ -31,6 +32,7 @@ FUNCTION = "\x01"
 TYPE = "\x03"
 INTERVAL_UNIT = "\x04"
 PARAMETER = "\x05"
+SET_OPERATION = "\x06"
 
 DIALECT = DuckDB()
 
@@ -275,6 +277,9 @@ class _Rewriter:
             self.position += 1
         elif word == "." and self.leading_point(token):
             pass
+        elif word == "except" and self.is_set_operation():
+            self.output.append(_new(token, TokenType.EXCEPT, SET_OPERATION + token.text))
+            self.position += 1
         elif self.kind() == TokenType.L_PAREN and word in _SPECIAL_FORMS:
             self.special_form(word)
         elif self.kind() == TokenType.L_PAREN and self.is_function(word, token):
@@ -308,6 +313,11 @@ class _Rewriter:
         self.output.append(Token(TokenType.NUMBER, text, token.line, digits.col, token.start, digits.end))
         self.position += 2
         return True
+
+    def is_set_operation(self) -> bool:
+        """Whether EXCEPT at this position comes between queries, rather than columns after a star."""
+        starts = ("select", "from", "values", "with", "table", "all", "distinct")
+        return self.peek() in starts or (self.peek() == "(" and self.peek(2) in (*starts, "("))
 
     def is_function(self, word: str, token: Token) -> bool:
         if not (word[:1].isalpha() or word[:1] == "_") or " " in word or word in _NOT_FUNCTIONS:

@@ -474,6 +474,25 @@ class KernelDevice:
     lanes = 1
     radix_bits = 8
 
+    def repeat_rows(self, counts: Any, rows: int, run: Run) -> Emitted:
+        """Row numbers in order, each as often as its count (int64) says: one u32 column."""
+        blocks = self.blocks(-(-rows // 16384))
+        workers = blocks * self.lanes
+        sums = self.zeros(workers * 8)
+        arguments = structs.RepeatLaunch(counts=self.address(counts), sums=self.address(sums), rows=rows)
+        starts = np.zeros(workers + 1, np.int64)
+        if rows:
+            self.launch("gpudb_repeat_count", arguments, blocks)
+            np.cumsum(self.to_host(sums, np.int64, workers), out=starts[1:])
+        total = int(starts[-1])
+        run.ledger.take(total * 4)
+        order = self.empty((total + 1) * 4)
+        if total:
+            begins = self.from_host(starts[:-1].copy())
+            arguments.sums, arguments.rows_out = self.address(begins), self.address(order)
+            self.launch("gpudb_repeat_rows", arguments, blocks)
+        return Emitted(total, [order], (R.U32,))
+
     # ------------------------------------------------------------------------------- export
 
     def slice_emitted(self, emitted: Emitted, start: int, stop: int) -> Emitted:

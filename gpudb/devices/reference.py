@@ -92,6 +92,13 @@ class ReferenceDevice:
             order = order[np.argsort(word[:rows][order], kind="stable")]
         return Emitted(rows, [order.astype(np.uint32)], (R.U32,))
 
+    def repeat_rows(self, counts: Any, rows: int, run: Run) -> Emitted:
+        """Row numbers in order, each as often as its count (int64) says: one u32 column."""
+        times = np.maximum(counts[:rows], 0)
+        run.ledger.take(int(times.sum()) * 4)
+        order = np.repeat(np.arange(rows, dtype=np.uint32), times)
+        return Emitted(len(order), [order], (R.U32,))
+
     def slice_emitted(self, emitted: Emitted, start: int, stop: int) -> Emitted:
         """Rows start .. stop of emitted columns, without a copy."""
         columns = [

@@ -26,6 +26,7 @@ from gpudb.program import (
     OutputColumn,
     Pipeline,
     Program,
+    RepeatRows,
     SingleRowSource,
     SortRows,
     StepSource,
@@ -88,6 +89,12 @@ class Machine:
                     self.steps[number] = StepRows(emitted=order)
                 case SortRows(step=of, words=words):
                     self.steps[number] = StepRows(emitted=self._sort(self.steps[of], words))
+                case RepeatRows(step=of, counts=counts):
+                    found = self.steps[of]
+                    assert found.emitted is not None and found.sink is not None
+                    counted = found.emitted.columns[found.sink.values[counts].column]
+                    rows = self.device.repeat_rows(counted, found.emitted.rows, self.run)
+                    self.steps[number] = StepRows(emitted=rows)
                 case LimitRows(step=of):
                     self.steps[number] = self._limit(self.steps[of], step)
                 case MakeValues():

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpudb.errors import BindError, Error, NotSupportedError
-from gpudb.planner.bind.casts import cast, common_type, union_type
+from gpudb.planner.bind.casts import cast, common_type
 from gpudb.planner.bind.context import Context, not_found, own_span, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate
 from gpudb.planner.bind.grouping import Groups, by_value
 from gpudb.planner.bind.names import column_name, describe
 from gpudb.planner.bind.scope import Scope
+from gpudb.planner.bind.set_operations import combined, distinct
 from gpudb.planner.expressions import Column, Expression, Literal, Span
 from gpudb.planner.logical import (
     Aggregate,
@@ -28,7 +29,6 @@ from gpudb.planner.logical import (
     SlotName,
     Sort,
     SortKey,
-    UnionAll,
     Values,
 )
 from gpudb.planner.tokens import plain
@@ -96,8 +96,8 @@ class QueryBinder:
             self.common_tables(node)
         if key == "select":
             return self.bind_select(node)
-        if key == "union":
-            return self.bind_union(node)
+        if key in ("union", "except", "intersect"):
+            return self.bind_set_operation(node)
         if key == "values":
             return self.bind_values(node)
         if key == "table":
@@ -127,44 +127,13 @@ class QueryBinder:
             return plan
         return self.limited(node, self.sorted_by_output(node, plan))
 
-    def bind_union(self, node: Any) -> Node:
+    def bind_set_operation(self, node: Any) -> Node:
+        left, right = (QueryBinder(self.context, self.tables).bind(branch) for branch in (node.this, node.expression))
         if node.args.get("by_name"):
-            raise NotSupportedError("UNION BY NAME is not supported", span=span_of(node))
-        branches = [QueryBinder(self.context, self.tables).bind(branch) for branch in (node.this, node.expression)]
-        plan = self.union(branches, span_of(node.expression))
-        if node.args.get("distinct"):
-            plan = distinct(plan)
+            for branch in (left, right):
+                consume_names(self.context, branch)
+        plan = combined(self.context, node, left, right)
         return self.limited(node, self.sorted_by_output(node, plan))
-
-    def union(self, branches: list[Node], span: Span | None) -> Node:
-        first, second = branches
-        if len(first.columns) != len(second.columns):
-            raise BindError(
-                f"branches of UNION have different numbers of columns: {len(first.columns)}, {len(second.columns)}",
-                span=span,
-            )
-        columns: list[OutputColumn] = []
-        for (name, left), (other, right) in zip(first.columns, second.columns, strict=True):
-            type_ = union_type(left, right)
-            if type_ is None:
-                raise BindError(f"columns of UNION have no common type: {name} {left}, {other} {right}", span=span)
-            columns.append((name, type_))
-        names = tuple(columns)
-        flat: list[Node] = []
-        for branch in branches:
-            branch = self.converted(branch, names)
-            flat += branch.branches if isinstance(branch, UnionAll) else [branch]
-        return UnionAll(names, tuple(flat))
-
-    def converted(self, plan: Node, columns: tuple[OutputColumn, ...]) -> Node:
-        """The plan with its columns cast to the types of `columns`."""
-        if all(old == new for (_, old), (_, new) in zip(plan.columns, columns, strict=True)):
-            return plan
-        expressions = tuple(
-            cast(self.context, Column(old, index, name), new)
-            for index, ((name, old), (_, new)) in enumerate(zip(plan.columns, columns, strict=True))
-        )
-        return Project(columns, plan, expressions)
 
     def sorted_by_output(self, node: Any, plan: Node) -> Node:
         """ORDER BY of a set operation: over its output columns only."""
@@ -623,12 +592,6 @@ def aggregate(plan: Node, groups: Groups) -> Node:
     )
     columns += tuple((call.name, call.type) for call in groups.aggregates)
     return Aggregate(columns, plan, tuple(groups.keys), tuple(groups.aggregates))
-
-
-def distinct(plan: Node) -> Node:
-    """Each row once, at the place of its first occurrence."""
-    keys = tuple(Column(type_, index, name) for index, (name, type_) in enumerate(plan.columns))
-    return Aggregate(plan.columns, plan, keys, ())
 
 
 def renamed_plan(plan: Node, columns: tuple[OutputColumn, ...]) -> Node:

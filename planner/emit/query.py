@@ -20,6 +20,7 @@ from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter, common_form
 from gpudb.planner.emit.group_keys import GroupKeys, make_key
 from gpudb.planner.emit.ranges import integer_register
+from gpudb.planner.emit.set_operations import both_sides, counted_groups
 from gpudb.planner.emit.slices import sliced
 from gpudb.planner.emit.tuples import TupleKeys
 from gpudb.planner.expressions import AggregateCall, Expression, Literal, conjuncts
@@ -30,6 +31,7 @@ from gpudb.planner.logical import (
     Node,
     Project,
     Scan,
+    SetOperation,
     Sort,
     SortKey,
     UnionAll,
@@ -50,6 +52,7 @@ from gpudb.program import (
     OutputColumn,
     PlainSlot,
     Program,
+    RepeatRows,
     SingleRowSource,
     SortRows,
     Source,
@@ -146,6 +149,8 @@ class QueryEmitter:
                 return self._project(self.stream(node.input), node.expressions)
             case Values() if not any(node.rows) and len(node.rows) == 1:
                 return Stream(self._builder(SingleRowSource(), 1), [], None, 1)
+            case SetOperation(all=False):
+                return self.stream(counted_groups(node))  # nobody asks for the counts, so they are not made
         if node not in self._left:
             self._left[node] = self._close(node)
         return self._left[node]()
@@ -162,6 +167,9 @@ class QueryEmitter:
                 return lambda: self.open(left)
             case UnionAll():
                 left = self._union(node)
+                return lambda: self.open(left)
+            case SetOperation():
+                left = self._repeated(node)
                 return lambda: self.open(left)
             case Values():
                 left = self._values(node)
@@ -351,6 +359,23 @@ class QueryEmitter:
             step, became = self.emit(stream, values)
             steps.append(step)
         return Left(tuple(steps), became, sum(s.row_bound for s in streams))
+
+    def _repeated(self, node: SetOperation) -> Left:
+        """INTERSECT ALL and EXCEPT ALL: each group's row as often as its counts on both sides say."""
+        stream = self.stream(counted_groups(node))
+        stream.compact()
+        emitter, width = stream.emitter(), len(node.columns)
+        left, right = (emitter.in_register(stream.values[k], R.I64) for k in (width, width + 1))
+        if node.kind == "except":
+            times = stream.builder.make("Subtract", R.I64, left, right)
+        else:
+            fewer = stream.builder.make("Lt", R.MASK, left, right)
+            times = stream.builder.make("Select", R.I64, fewer, left, right)
+        values = [stream.values[k] for k in range(width)]
+        step, became = self.emit(stream, [*values, Value(BIGINT, R.I64, times, None)])
+        order = self.add(RepeatRows(step, width))
+        bound = self.stream(both_sides(node)).row_bound
+        return Left((step,), became[:width], bound, order)
 
     def _values(self, node: Values) -> Left:
         literal = all(isinstance(e, Literal) for row in node.rows for e in row)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpudb.planner.expressions import Expression
-from gpudb.planner.logical import Aggregate, Filter, Limit, Node, Project, Scan, Sort, UnionAll, Values
-from gpudb.planner.rules.rewriting import columns_read, map_expressions, renumber
+from gpudb.planner.logical import Aggregate, Filter, Limit, Node, Project, Scan, SetOperation, Sort, UnionAll, Values
+from gpudb.planner.rules.rewriting import columns_read, map_expressions, renumber, with_inputs
 
 Positions = dict[int, int]
 
@@ -51,6 +51,8 @@ def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
             return _aggregate(node, wanted)
         case UnionAll():
             return _union(node, wanted)
+        case SetOperation():
+            return with_inputs(node, prune_columns), _identity(node)  # rows are compared whole
     raise AssertionError(f"prune_columns does not know this node: {type(node).__name__}")
 
 

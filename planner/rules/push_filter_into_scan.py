@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpudb.planner.expressions import Expression, conjunction, conjuncts
-from gpudb.planner.logical import Aggregate, Filter, Node, Project, Scan, Sort, UnionAll
+from gpudb.planner.logical import Aggregate, Filter, Node, Project, Scan, SetOperation, Sort, UnionAll
 from gpudb.planner.rules.rewriting import bottom_up, columns_read, substitute, with_inputs
 
 
@@ -34,7 +34,7 @@ def _sink(node: Filter) -> Node:
             return replace(below, input=_filtered(below.input, conjuncts(predicate)))
         case Sort():
             return with_inputs(below, lambda inner: _filtered(inner, conjuncts(node.predicate)))
-        case UnionAll():
+        case UnionAll() | SetOperation():
             return with_inputs(below, lambda inner: _filtered(inner, conjuncts(node.predicate)))
         case Aggregate() if below.keys:
             return _below_groups(node, below)

@@ -19,11 +19,12 @@ def with_inputs(node: Node, function: Callable[[Node], Node]) -> Node:
         branches = tuple(function(branch) for branch in node.branches)
         same = all(a is b for a, b in zip(branches, node.branches, strict=True))
         return node if same else replace(node, branches=branches)
-    old = getattr(node, "input", None)
-    if old is None:
-        return node
-    new = function(old)
-    return node if new is old else replace(node, input=new)  # type: ignore[call-arg]
+    changes: dict[str, Any] = {}
+    for name in ("input", "left", "right"):
+        old = getattr(node, name, None)
+        if old is not None and (new := function(old)) is not old:
+            changes[name] = new
+    return replace(node, **changes) if changes else node
 
 
 def bottom_up(node: Node, function: Callable[[Node], Node]) -> Node:

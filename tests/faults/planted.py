@@ -152,6 +152,14 @@ KERNEL_FAULTS = (
         f"{BLOCKS} -k 'test_packed_rows_keep_their_order and cpu'",
     ),
     kernel(
+        "a row with a negative count takes rows away from others",
+        "order",
+        "repeat.cuh",
+        "repeat.counts[i] > 0 ? repeat.counts[i] : 0",
+        "repeat.counts[i]",
+        f"{BLOCKS} -k 'test_repeated_rows and cpu'",
+    ),
+    kernel(
         "two digits of a coefficient of exp change places",
         "portable",
         "portable.cuh",

@@ -598,6 +598,19 @@ def test_sorted_rows_keep_ties_in_order(where: Any, rows: int) -> None:
 
 
 @everywhere
+@pytest.mark.parametrize("rows", [0, 1, 63, 5000, 50_000])
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_repeated_rows_stay_in_order(where: Any, rows: int, most: int) -> None:
+    at = device(*where)
+    counts = seeded(16, rows).integers(-1, most, rows)
+    expected = np.repeat(np.arange(rows), np.maximum(counts, 0)).astype(np.uint32)
+    found = at.repeat_rows(at.from_host(stored(counts, R.I64)), rows, new_run())
+    reference = ReferenceDevice().repeat_rows(counts, rows, new_run())
+    assert_same([expected], emitted_values(ReferenceDevice(), reference), "reference")
+    assert_same([expected], emitted_values(at, found), str(where))
+
+
+@everywhere
 @pytest.mark.parametrize("start", [0, 1, 8, 13, 64])
 def test_slices_and_concatenations(where: Any, start: int) -> None:
     builder = Builder()

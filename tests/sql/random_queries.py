@@ -189,13 +189,41 @@ def plain(draw: st.DrawFn) -> tuple[str, int]:
     return f"SELECT {distinct}{', '.join(items)} FROM t{where}", len(items)
 
 
+SET_OPERATIONS = st.sampled_from(["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])
+
+
+@st.composite
+def set_operation(draw: st.DrawFn) -> tuple[str, int]:
+    """Rows of `t` in two or three parts that overlap, put together, with the number of columns."""
+    items = draw(st.lists(KEYS, min_size=1, max_size=3))
+    if draw(st.integers(0, 4)) == 0:
+        names = [f"{item} AS c{index}" for index, item in enumerate(items)]
+        fewer = draw(st.permutations(names).map(lambda order: order[: max(1, len(order) - 1)]))
+        word = draw(st.sampled_from(["UNION BY NAME", "UNION ALL BY NAME"]))
+        sql = f"SELECT {', '.join(names)} FROM t{draw(WHERE)} {word} SELECT {', '.join(fewer)} FROM t{draw(WHERE)}"
+        return sql, len(items)
+    one, two, three = (f"SELECT {', '.join(items)} FROM t{draw(WHERE)}" for _ in range(3))
+    word, other = draw(SET_OPERATIONS), draw(SET_OPERATIONS)
+    sql = draw(
+        st.sampled_from(
+            [
+                f"{one} {word} {two}",
+                f"{one} {word} {two} {other} {three}",
+                f"({one} {word} {two}) {other} {three}",
+                f"{one} {word} ({two} {other} {three})",
+            ]
+        )
+    )
+    return sql, len(items)
+
+
 GROUPED_OR_PLAIN = grouped() | plain()
 
 
 @st.composite
 def queries(draw: st.DrawFn) -> RandomQuery:
     """A query over `t`: grouped or not, perhaps over a subquery, a CTE or a UNION."""
-    sql, columns = draw(GROUPED_OR_PLAIN)
+    sql, columns = draw(GROUPED_OR_PLAIN | set_operation() if draw(st.booleans()) else GROUPED_OR_PLAIN)
     shape = draw(st.sampled_from(["plain"] * 4 + ["subquery", "union", "cte", "filtered"]))
     if shape == "subquery":
         sql = f"SELECT * FROM ({sql}) q"
@@ -205,7 +233,7 @@ def queries(draw: st.DrawFn) -> RandomQuery:
         )
         sql = f"WITH t AS (SELECT * FROM {source}) {sql}"
     elif shape == "union":
-        sql = f"{sql} UNION ALL {sql}"
+        sql = f"({sql}) UNION ALL ({sql})"
     elif shape == "cte":
         sql, columns = f"WITH c AS ({sql}) SELECT count(*), * FROM c GROUP BY ALL", columns + 1
     order, ordered = draw(ordering(columns))
