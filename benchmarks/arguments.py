@@ -27,8 +27,18 @@ def make_parser(program: str, description: str) -> argparse.ArgumentParser:
 
 
 def add_workload_options(parser: argparse.ArgumentParser, rows: int, peers: str) -> None:
-    """Options of benchmarks that compare engines."""
+    """Options of benchmarks that compare engines over so many rows."""
     parser.add_argument("--rows", type=int, default=rows)
+    _add_peers(parser, peers)
+
+
+def add_scale_options(parser: argparse.ArgumentParser, peers: str) -> None:
+    """Options of benchmarks that compare engines at a scale factor."""
+    parser.add_argument("--scale", type=float, default=1.0, help="scale factor of the tables")
+    _add_peers(parser, peers)
+
+
+def _add_peers(parser: argparse.ArgumentParser, peers: str) -> None:
     parser.add_argument(
         "--peers", type=peer_names, default=peer_names(peers), help=f"comma-separated, of {', '.join(PEERS)}"
     )

@@ -35,9 +35,11 @@ class Report:
         """A line for people."""
         print(text, file=sys.stderr, flush=True)
 
-    def finish(self, outside_mean: Iterable[str] = ()) -> dict[str, Any]:
-        """Writes and returns the summary; `outside_mean` names queries that are left out of it."""
+    def finish(self, outside_mean: Iterable[str] = (), *, totals: bool = False) -> dict[str, Any]:
+        """Writes and returns the summary; `outside_mean` names queries that are left out of it, `totals` adds total_vs."""
         summary = summarise(self.lines, outside_mean)
+        if not totals:
+            del summary["total_vs"]
         self.write_summary(summary)
         for peer, ratio in summary["geomean_vs"].items():
             query, worst = summary["worst_vs"][peer]
@@ -63,6 +65,7 @@ def summarise(lines: Iterable[Line], outside_mean: Iterable[str] = ()) -> dict[s
     """Ratios of medians (peer / ours), and how much longer a first run takes than later ones.
 
     geomean_vs         peer → geometric mean
+    total_vs           peer → ratio of the sums over the queries that both answered
     worst_vs           peer → [query, ratio], the query where we do worst
     cold_minus_hot_ms  our median over the queries; None without a measurement
     """
@@ -77,17 +80,20 @@ def summarise(lines: Iterable[Line], outside_mean: Iterable[str] = ()) -> dict[s
             ours[key] = line
         else:
             theirs[line["engine"]][key] = line
-    means, worst = {}, {}
+    means, totals, worst = {}, {}, {}
     for peer, measured in theirs.items():
         ratios = {key: ratio(line["median_s"], ours[key]["median_s"]) for key, line in measured.items() if key in ours}
         if ratios:
             means[peer] = round(math.exp(statistics.fmean(map(math.log, ratios.values()))), 3)
+            totals[peer] = round(
+                sum(measured[key]["median_s"] for key in ratios) / sum(ours[key]["median_s"] for key in ratios), 3
+            )
             slowest = min(ratios, key=lambda key: ratios[key])
             several = len({benchmark for benchmark, _ in ratios}) > 1
             worst[peer] = [" ".join(slowest) if several else slowest[1], round(ratios[slowest], 3)]
     differences = [(line["cold_s"] - line["median_s"]) * 1e3 for line in ours.values()]
     cold = round(statistics.median(differences), 3) if differences else None
-    return {"geomean_vs": means, "worst_vs": worst, "cold_minus_hot_ms": cold}
+    return {"geomean_vs": means, "total_vs": totals, "worst_vs": worst, "cold_minus_hot_ms": cold}
 
 
 def ratio(theirs_s: float, ours_s: float) -> float:

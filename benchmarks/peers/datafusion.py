@@ -23,8 +23,8 @@ class Engine(SqlPeer):
 
     def load(self, workload: Workload) -> None:
         self.workload = workload
-        cached = self.context.read_parquet(workload.path).cache()
-        self.context.register_table(workload.table, cached)
+        for table, path in workload.tables.items():
+            self.context.register_table(table, self.context.read_parquet(path).cache())
 
     def run(self, sql: str) -> pa.Table:
         return self.context.sql(sql).to_arrow_table()

@@ -19,7 +19,8 @@ class Engine(SqlPeer):
 
     def load(self, workload: Workload) -> None:
         self.workload = workload
-        self.connection.execute(f"CREATE TABLE {workload.table} AS SELECT * FROM read_parquet('{workload.path}')")
+        for table, path in workload.tables.items():
+            self.connection.execute(f"CREATE TABLE {table} AS SELECT * FROM read_parquet('{path}')")
 
     def run(self, sql: str) -> pa.Table:
         return self.connection.sql(sql).to_arrow_table()

@@ -8,21 +8,29 @@ from pyarrow import parquet
 from benchmarks.peers import duckdb
 from benchmarks.workload import Workload
 
+MOST_DISTINCT = 0.1  # values a row: a column with more stays VARCHAR, whose ENUM would be larger and slower
+
 
 class Engine(duckdb.Engine):
-    """DuckDB, text as ENUM."""
+    """DuckDB, text as ENUM where a value occurs ten times or more on average."""
 
     def load(self, workload: Workload) -> None:
         self.workload = workload
-        columns = []
-        for field in parquet.read_schema(workload.path):
-            name = field.name
-            if pa.types.is_string(field.type):
-                values = (
-                    f"SELECT DISTINCT {name} FROM read_parquet('{workload.path}') WHERE {name} IS NOT NULL ORDER BY ALL"
-                )
-                self.connection.execute(f"CREATE TYPE {name}_values AS ENUM ({values})")
-                name = f"CAST({name} AS {name}_values) AS {name}"
-            columns.append(name)
-        source = f"SELECT {', '.join(columns)} FROM read_parquet('{workload.path}')"
-        self.connection.execute(f"CREATE TABLE {workload.table} AS {source}")
+        for table, path in workload.tables.items():
+            source = f"read_parquet('{path}')"
+            columns = [self._column(table, source, field) for field in parquet.read_schema(path)]
+            self.connection.execute(f"CREATE TABLE {table} AS SELECT {', '.join(columns)} FROM {source}")
+
+    def _column(self, table: str, source: str, field: pa.Field) -> str:
+        name = field.name
+        if not (pa.types.is_string(field.type) or pa.types.is_string_view(field.type)):
+            return name
+        share = self.connection.execute(
+            f"SELECT approx_count_distinct({name}) / count({name}) FROM {source}"
+        ).fetchone()
+        assert share is not None, "an aggregate has one row"
+        if share[0] is None or share[0] > MOST_DISTINCT:
+            return name
+        values = f"SELECT DISTINCT {name} FROM {source} WHERE {name} IS NOT NULL ORDER BY ALL"
+        self.connection.execute(f"CREATE TYPE {table}_{name} AS ENUM ({values})")
+        return f"CAST({name} AS {table}_{name}) AS {name}"

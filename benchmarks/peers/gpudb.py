@@ -21,7 +21,8 @@ class Engine(SqlPeer):
 
     def load(self, workload: Workload) -> None:
         self.workload = workload
-        self.cursor.execute(f"CREATE TABLE {workload.table} AS SELECT * FROM read_parquet('{workload.path}')")
+        for table, path in workload.tables.items():
+            self.cursor.execute(f"CREATE TABLE {table} AS SELECT * FROM read_parquet('{path}')")
 
     def run(self, sql: str) -> pa.Table:
         self.cursor.execute(sql)

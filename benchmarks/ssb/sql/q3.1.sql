@@ -1,0 +1,7 @@
+-- Star Schema Benchmark query 3.1, after O'Neil, O'Neil, Chen, Revilak 2009; the table DATE is named dates
+SELECT c_nation, s_nation, d_year, sum(lo_revenue) AS revenue
+FROM customer, lineorder, supplier, dates
+WHERE lo_custkey = c_custkey AND lo_suppkey = s_suppkey AND lo_orderdate = d_datekey
+  AND c_region = '{region}' AND s_region = '{region}' AND d_year >= 1992 AND d_year <= 1997
+GROUP BY c_nation, s_nation, d_year
+ORDER BY d_year, revenue DESC;
