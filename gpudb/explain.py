@@ -10,6 +10,7 @@ from gpudb.devices.work import StepProfile
 from gpudb.planner import statements
 from gpudb.planner.explain import logical_lines
 from gpudb.program import (
+    CountSource,
     EmitSink,
     GroupSource,
     LimitRows,
@@ -116,6 +117,8 @@ def _source(pipeline: Pipeline) -> str:
             return f"groups of step {step} in order of step {order}"
         case SingleRowSource():
             return "one row"
+        case CountSource(rows=rows):
+            return f"{rows:,} rows"
     raise AssertionError("unknown source")
 
 

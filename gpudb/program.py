@@ -391,7 +391,14 @@ class SingleRowSource:
     """One row without columns: SELECT without FROM, one row of VALUES."""
 
 
-Source = TableSource | StepSource | GroupSource | SingleRowSource
+@record
+class CountSource:
+    """Rows without columns: as many as said, told apart by their numbers."""
+
+    rows: int
+
+
+Source = TableSource | StepSource | GroupSource | SingleRowSource | CountSource
 
 
 # --------------------------------------------------------------------------------------------------- sinks and steps
@@ -505,11 +512,12 @@ class RepeatRows:
 
 @record
 class LimitRows:
-    """The rows offset .. offset + count of an order (or of a step's rows)."""
+    """The rows offset .. offset + count of an order (or of a step's rows); with `percent`, count is their share."""
 
     step: int
     count: Any
     offset: Any
+    percent: bool = False
 
 
 @record

@@ -18,7 +18,19 @@ from gpudb.planner.expressions import (
     Not,
     Or,
 )
-from gpudb.planner.logical import Aggregate, Filter, Limit, Node, Project, Scan, SetOperation, Sort, UnionAll, Values
+from gpudb.planner.logical import (
+    Aggregate,
+    Filter,
+    Limit,
+    Node,
+    Project,
+    Scan,
+    Series,
+    SetOperation,
+    Sort,
+    UnionAll,
+    Values,
+)
 
 
 def logical_lines(plan: Node) -> list[str]:
@@ -41,6 +53,8 @@ def _node(node: Node) -> str:
             return f"Scan {table} [{names}]" + (f" where {text(predicate)}" if predicate is not None else "")
         case Values(rows=rows):
             return f"Values {len(rows)} row(s)"
+        case Series(start=start, step=step, count=count):
+            return f"Series of {count} from {start} by {step}"
         case Filter(predicate=predicate):
             return f"Filter {text(predicate)}"
         case Project(expressions=expressions):
@@ -53,8 +67,9 @@ def _node(node: Node) -> str:
                 for k in keys
             ]
             return f"Sort {', '.join(terms)}"
-        case Limit(count=count, offset=offset):
-            return "Limit " + (text(count) if count else "all") + (f" offset {text(offset)}" if offset else "")
+        case Limit(count=count, offset=offset, percent=percent):
+            shown = (text(count) if count else "all") + (" percent" if percent else "")
+            return f"Limit {shown}" + (f" offset {text(offset)}" if offset else "")
         case UnionAll(branches=branches):
             return f"UnionAll of {len(branches)}"
         case SetOperation(kind=kind, all=all_):

@@ -93,6 +93,15 @@ class Values(Node):
 
 
 @record
+class Series(Node):
+    """One column, BIGINT or TIMESTAMP (microseconds): start, start + step, ...; `count` rows, at least one."""
+
+    start: int
+    step: int
+    count: int
+
+
+@record
 class Filter(Node):
     """Rows of `input` for which `predicate` is TRUE."""
 
@@ -139,11 +148,15 @@ class Sort(Node):
 
 @record
 class Limit(Node):
-    """Rows offset .. offset + count of the input; either may be None.  Literals, so that parameters work."""
+    """Rows offset .. offset + count of the input; either may be None.  Literals, so that parameters work.
+
+    percent  count is a share of the input's rows, 0 to 100, rounded down
+    """
 
     input: Node
     count: Literal | None
     offset: Literal | None
+    percent: bool = False
 
 
 @record

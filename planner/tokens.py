@@ -10,6 +10,7 @@ classes cannot be subclassed.  So the tokens are changed before it sees them; th
 * `EXTRACT(x FROM y)`, `SUBSTRING(x FROM y FOR z)`, `POSITION(x IN y)`, `TRIM(BOTH x FROM y)` and `OVERLAY(x PLACING y FROM z)`
   become plain calls;
 * `SELECT * EXCEPT SELECT ...`: the word gets a mark, since sqlglot would read EXCLUDE;
+* `#2` becomes the name POSITION + "2";
 * unary plus, which sqlglot drops, becomes its `|/`; parameters carry their offset.
 """
 
@@ -33,23 +34,27 @@ TYPE = "\x03"
 INTERVAL_UNIT = "\x04"
 PARAMETER = "\x05"
 SET_OPERATION = "\x06"
+POSITION = "\x07"
 
 DIALECT = DuckDB()
 
 # Words that may stand before "(" without being a function's name.
 _NOT_FUNCTIONS = frozenset(
     """all and any anti as asof between by case cast copy create cross cube cycle distinct else end escape except excluded
-    exists explain extract filter for from full glob group grouping having ilike in inner insert intersect interval into is
-    isnull join lateral like limit natural not notnull offset on or order outer over overlay partition pivot position
-    primary qualify returning rollup select semi set sets similar some substring table then to trim try_cast union unique
-    unpivot update using values when where window with within key references check default to""".split()
+    exists explain extract filter for from full glob group grouping having ilike in inner insert intersect interval into
+    is isnull join lateral like limit materialized natural not notnull offset on or order outer over overlay partition
+    pivot position primary qualify returning rollup select semi set sets similar some substring table then to trim
+    try_cast union unique unpivot update using values when where window with within key references check default to""".split()
 )
+
+# What may follow the star of SELECT *.
+_STAR_WORDS = frozenset("exclude except replace rename".split())
 
 # After these a sign is unary.
 _BEFORE_OPERAND = frozenset(
     """( [ , = == != <> < <= > >= + - * / // % || ^ ** & | << >> :: ~ !~ ~~ !~~ and or not select where then else when
     between like ilike in by having on limit offset returning case distinct values escape""".split()
-)
+) | {"order by", "group by"}
 
 # No comma may follow these; what stands before a list has no empty first item.
 _BEFORE_FIRST_OF_A_LIST = frozenset(
@@ -233,6 +238,7 @@ class _Rewriter:
         self.output: list[Token] = []
         self.parameters: list[str] = []
         self.opened: list[str] = []
+        self.closed = ""  # what the last parenthesis that was closed belongs to
         words = [word_of(token) for token in tokens[:6]]
         self.defines_columns = words[0] == "create" and "table" in words
 
@@ -256,7 +262,7 @@ class _Rewriter:
         if word == "(":
             self.opened.append(self.owner())
         elif word == ")" and self.opened:
-            self.opened.pop()
+            self.closed = self.opened.pop()
         if word == "?":
             self.parameter(token)
         elif word == "::" or (word == "as" and self.opened and self.opened[-1] == "cast"):
@@ -277,6 +283,11 @@ class _Rewriter:
             self.position += 1
         elif word == "." and self.leading_point(token):
             pass
+        elif word == "#" and self.kind() == TokenType.NUMBER and self.is_prefix():
+            number = self.tokens[self.position + 1]
+            marked = POSITION + number.text
+            self.output.append(Token(TokenType.VAR, marked, token.line, number.col, token.start, number.end))
+            self.position += 2
         elif word == "except" and self.is_set_operation():
             self.output.append(_new(token, TokenType.EXCEPT, SET_OPERATION + token.text))
             self.position += 1
@@ -295,6 +306,8 @@ class _Rewriter:
         word = word_of(before) if before else ""
         if word in ("cast", "try_cast"):
             return "cast"
+        if word in _STAR_WORDS:  # marked where they are functions
+            return "star"
         depth_one = not self.opened and self.defines_columns and "as" not in {word_of(token) for token in self.output}
         named = before is not None and (before.token_type == TokenType.IDENTIFIER or word not in ("", "as"))
         return "columns" if depth_one and named else ""
@@ -323,10 +336,12 @@ class _Rewriter:
         if not (word[:1].isalpha() or word[:1] == "_") or " " in word or word in _NOT_FUNCTIONS:
             return False
         before = word_of(self.output[-1]) if self.output else ""
-        if word in ("exclude", "replace", "rename") and before == "*":
+        if word in _STAR_WORDS:
             # SELECT * REPLACE (...): the star stands for columns, not for a product.
             earlier = word_of(self.output[-2]) if len(self.output) > 1 else ""
-            return earlier not in ("select", ",", ".", "")
+            if before == "*":
+                return earlier not in ("select", ",", ".", "")
+            return not (before == ")" and self.closed == "star") and earlier not in _STAR_WORDS
         return True
 
     def parameter(self, token: Token) -> None:

@@ -18,6 +18,7 @@ from gpudb import errors
 from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, StepProfile, Work
 from gpudb.errors import InternalError
 from gpudb.program import (
+    CountSource,
     EmitSink,
     GroupSource,
     LimitRows,
@@ -42,6 +43,7 @@ from gpudb.vm.texts import TextCache, Texts
 
 R = RegisterType
 BATCH_ROWS = 1 << 20
+MOST_PARTS = 4096  # of a series
 
 
 @dataclass
@@ -168,6 +170,12 @@ class Machine:
                 return self._table_parts(pipeline, source, prologue), None
             case SingleRowSource():
                 return [Part(1, 0, [], prologue.slots(None))], None
+            case CountSource(rows=rows):
+                # Parts, so that LIMIT need not wait for all, and few, so that a long series is not a long list.
+                size = max(BATCH_ROWS, -(-rows // MOST_PARTS // BATCH_ROWS) * BATCH_ROWS)
+                slots = prologue.slots(None)
+                starts = range(0, rows, size)
+                return [Part(min(size, rows - start), start, [], slots) for start in starts], None
             case GroupSource(step=step, order=order):
                 emitted = self.steps[order].emitted
                 assert emitted is not None
@@ -249,6 +257,8 @@ class Machine:
         rows = left.emitted.rows
         count = None if step.count is None else self.constant(step.count)
         offset = (0 if step.offset is None else self.constant(step.offset)) or 0
+        if step.percent and count is not None:
+            count = int(count / 100 * rows)  # in this order, as DuckDB computes it
         for number, name in ((count, "LIMIT"), (offset, "OFFSET")):
             if number is not None and number < 0:
                 raise errors.OutOfRangeError(f"{name} cannot be negative: {number}")

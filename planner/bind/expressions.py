@@ -25,8 +25,9 @@ from gpudb.planner.expressions import (
     Literal,
     Not,
     Or,
+    Span,
 )
-from gpudb.planner.tokens import plain
+from gpudb.planner.tokens import POSITION, plain
 from gpudb.types import BOOLEAN, DOUBLE, NULL, VARCHAR
 
 _ARITHMETIC = {
@@ -108,6 +109,8 @@ class ExpressionBinder:
         if node.this.key == "star":
             raise BindError(f"* is not allowed in {self.clause}", span=span_of(node))
         name, relation, span = plain(node.name), node.table or None, span_of(node)
+        if name.startswith(POSITION):
+            return self.positional(node)
         if self.substitutions is not None:
             found = self.substitutions.get(name.lower())
             if found is None:
@@ -125,6 +128,14 @@ class ExpressionBinder:
         if alias is not None:
             return alias
         raise self.scope.missing(name, relation, span, list(self.aliases))
+
+    def positional(self, node: Any) -> Expression:
+        """#2: the second column of FROM."""
+        position, span = position_of(self.context, node)
+        if not 1 <= position <= len(self.scope.columns):
+            raise BindError(f"column number is not 1 to {len(self.scope.columns)}: #{position}", span=span)
+        name, type_ = self.scope.columns[position - 1]
+        return Column(type_, position - 1, name, span=span)
 
     def bind_literal(self, node: Any) -> Expression:
         place = own_span(node)
@@ -365,6 +376,15 @@ class ExpressionBinder:
             aliases=self.aliases,
             substitutions=self.substitutions,
         )
+
+
+def position_of(context: Context, node: Any) -> tuple[int, Span | None]:
+    """The number of #number, whose value the plan consumes, and its place."""
+    span = span_of(node)
+    slot = context.parsed.slots.get(span[0] + 1) if span is not None else None
+    if slot is not None:
+        context.consumed.add(slot)
+    return int(node.name.removeprefix(POSITION)), span
 
 
 def contains_aggregate(expression: Expression) -> bool:

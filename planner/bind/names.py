@@ -12,7 +12,7 @@ from gpudb.planner.bind.keywords import KEYWORDS
 from gpudb.planner.constants import interval_type
 from gpudb.planner.logical import SlotName, spelling
 from gpudb.planner.parse import Parsed
-from gpudb.planner.tokens import INTERVAL_UNIT, PARAMETER, plain
+from gpudb.planner.tokens import INTERVAL_UNIT, PARAMETER, POSITION, plain
 
 _SLOT = "\x00"  # encloses the number of a slot while a name is put together
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -74,7 +74,7 @@ def column_name(node: Any, parsed: Parsed, integer_division: bool = False) -> st
     while node.key == "paren":
         node = node.this
     if node.key == "column":
-        return str(node.name)
+        return str(node.name).replace(POSITION, "#")
     marked = _Printer(parsed, integer_division).print(node)
     if _SLOT not in marked:
         return marked
@@ -149,6 +149,8 @@ class _Printer:
         if node.this.key == "star":
             return self.print_star(node.this)
         parts = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
+        if node.name.startswith(POSITION):
+            return str(node.name).replace(POSITION, "#")
         return ".".join(quoted(part.name) for part in parts if part is not None)
 
     def print_star(self, node: Any) -> str:

@@ -12,11 +12,13 @@ from typing import Any
 from gpudb.errors import BindError, Error, NotSupportedError
 from gpudb.planner.bind.casts import cast, common_type
 from gpudb.planner.bind.context import Context, not_found, own_span, span_of
-from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate
+from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate, position_of
+from gpudb.planner.bind.folding import folded
 from gpudb.planner.bind.grouping import Groups, by_value
 from gpudb.planner.bind.names import column_name, describe
 from gpudb.planner.bind.scope import Scope
-from gpudb.planner.bind.set_operations import combined, distinct
+from gpudb.planner.bind.series import SERIES_FUNCTIONS, series
+from gpudb.planner.bind.set_operations import combined, distinct, first_of_each
 from gpudb.planner.expressions import Column, Expression, Literal, Span
 from gpudb.planner.logical import (
     Aggregate,
@@ -31,8 +33,8 @@ from gpudb.planner.logical import (
     SortKey,
     Values,
 )
-from gpudb.planner.tokens import plain
-from gpudb.types import BIGINT
+from gpudb.planner.tokens import POSITION, plain
+from gpudb.types import BIGINT, DOUBLE
 
 _READERS = {
     "read_csv": "csv",
@@ -214,6 +216,9 @@ class QueryBinder:
         """A table, a CTE, a file, or a function that reads files."""
         target = node.this
         if target.key == "anonymous":
+            name = plain(str(target.this)).lower()
+            if name in SERIES_FUNCTIONS:
+                return self.series(name, target), name
             return self.reader(target)
         if target.key != "identifier":
             raise NotSupportedError(f"{describe(target)} in FROM is not supported", span=span_of(node))
@@ -247,6 +252,18 @@ class QueryBinder:
         except Error as error:
             error.span = error.span or span
             raise
+
+    def series(self, name: str, node: Any) -> Node:
+        """range() and generate_series(); an alias that names no columns names the one there is."""
+        binder = ExpressionBinder(self.context, Scope(None, ()), clause="a table function")
+        for argument in node.expressions:
+            if argument.key in ("eq", "propertyeq"):
+                raise BindError(f"{name} takes no named arguments", span=span_of(argument))
+        plan = series(binder, name, [binder.bind(argument) for argument in node.expressions], own_span(node))
+        alias = node.parent.args.get("alias")
+        if alias is not None and not alias.args.get("columns"):
+            plan = renamed_plan(plan, ((plain(alias.name), plan.columns[0][1]),))
+        return plan
 
     def reader(self, node: Any) -> tuple[Node, str]:
         """read_csv('f', option = value), read_parquet(['f', 'g']): constants, which the plan consumes."""
@@ -318,17 +335,20 @@ class QueryBinder:
             )
             having_condition = binder.condition(having.this)
         orders = self.orders(node, scope, items, aliases, is_grouped)
+        chosen_by = self.distinct_on(node, scope, items, aliases, is_grouped)
         bound = [item.expression for item in items]
-        if grouping is not None or having is not None or any(map(contains_aggregate, [*bound, *orders.expressions])):
+        others = [*orders.expressions, *chosen_by]
+        if grouping is not None or having is not None or any(map(contains_aggregate, [*bound, *others])):
             groups = Groups(self.context, grouping or [])
             bound = [groups.rewrite(expression) for expression in bound]
             orders.expressions = [groups.rewrite(expression) for expression in orders.expressions]
+            chosen_by = [groups.rewrite(expression) for expression in chosen_by]
             if having_condition is not None:
                 having_condition = groups.rewrite(having_condition)
             plan = aggregate(plan, groups)
             if having_condition is not None:
                 plan = Filter(plan.columns, plan, having_condition)
-        return self.projected(node, plan, items, bound, orders)
+        return self.projected(node, plan, items, bound, orders, chosen_by)
 
     def select_list(self, node: Any, scope: Scope, has_from: bool) -> list[SelectItem]:
         """The output columns; an alias can be used by the items after it."""
@@ -350,7 +370,8 @@ class QueryBinder:
                 bound = binder.bind(expression)
                 name = column_name(expression, self.context.parsed, bool(self.context.settings.get("integer_division")))
                 if isinstance(bound, Column) and expression.key in ("column", "paren"):
-                    name = bound.name if name.lower() == bound.name.lower() else name
+                    same = name.lower() == bound.name.lower() or name.startswith("#")
+                    name = bound.name if same else name
                 items.append(SelectItem(name, False, bound))
         return items
 
@@ -366,7 +387,10 @@ class QueryBinder:
         replaced = {plain(part.alias).lower(): part.this for part in star.args.get("replace") or ()}
         renamed = {plain(part.this.name).lower(): plain(part.alias) for part in star.args.get("rename") or ()}
         known = {name.lower() for name, _ in scope.columns}
-        for name in (*excluded, *replaced, *renamed):
+        for name in known:
+            if (name in excluded) + (name in replaced) + (name in renamed) > 1:
+                raise BindError(f"two of EXCLUDE, REPLACE and RENAME name one column: {name}", span=span_of(node))
+        for name in (*excluded, *replaced):  # a RENAME of what is not there does nothing
             if name not in known:
                 raise not_found("column", name, [column for column, _ in scope.columns], span_of(node))
         binder = ExpressionBinder(self.context, scope, clause="SELECT", aggregates=True)
@@ -418,12 +442,15 @@ class QueryBinder:
 
     def ordinal(self, node: Any, count: int, clause: str) -> int | None:
         """The position (from 0) that an integer literal means, which the plan consumes; None for other expressions."""
-        if node.key != "literal" or node.is_string or not str(node.this).isdigit():
+        if clause == "ORDER BY" and node.key == "column" and node.name.startswith(POSITION):
+            position, place = position_of(self.context, node)
+        elif node.key == "literal" and not node.is_string and str(node.this).isdigit():
+            place = own_span(node)
+            if place is not None and place[0] in self.context.parsed.slots:
+                self.context.consumed.add(self.context.parsed.slots[place[0]])
+            position = int(node.this)
+        else:
             return None
-        place = own_span(node)
-        if place is not None and place[0] in self.context.parsed.slots:
-            self.context.consumed.add(self.context.parsed.slots[place[0]])
-        position = int(node.this)
         if not 1 <= position <= count:
             raise BindError(f"{clause} position is not 1 to {count}: {position}", span=place)
         return position - 1
@@ -466,29 +493,67 @@ class QueryBinder:
             if isinstance(term.this, int):
                 found.add(items[term.this].expression, term, term.this)
                 continue
-            is_name = term.this.key == "column" and not term.this.table
-            binder = ExpressionBinder(
-                self.context,
-                scope,
-                clause="ORDER BY",
-                aggregates=True,
-                aliases=aliases,
-                alias_first=is_name,
-                is_grouped=is_grouped,
-            )
-            expression = binder.bind(term.this)
+            expression = self.above_groups(term.this, "ORDER BY", scope, aliases, is_grouped)
             if not (isinstance(expression, Literal) and term.this.key == "literal"):
                 found.add(expression, term, None)  # a constant orders nothing
         return found
 
+    def above_groups(
+        self,
+        node: Any,
+        clause: str,
+        scope: Scope,
+        aliases: dict[str, Expression],
+        is_grouped: Callable[[Column], bool] | None,
+    ) -> Expression:
+        """An expression that stands above GROUP BY, where an alias wins over a column of its name."""
+        is_name = node.key == "column" and not node.table
+        binder = ExpressionBinder(
+            self.context,
+            scope,
+            clause=clause,
+            aggregates=True,
+            aliases=aliases,
+            alias_first=is_name,
+            is_grouped=is_grouped,
+        )
+        return binder.bind(node)
+
+    def distinct_on(
+        self,
+        node: Any,
+        scope: Scope,
+        items: list[SelectItem],
+        aliases: dict[str, Expression],
+        is_grouped: Callable[[Column], bool] | None,
+    ) -> list[Expression]:
+        """The expressions of DISTINCT ON (...)."""
+        distinct_ = node.args.get("distinct")
+        on = distinct_.args.get("on") if distinct_ is not None else None
+        chosen_by = []
+        if on is not None and not on.expressions:
+            raise BindError("DISTINCT ON wants expressions", span=span_of(node))
+        for term in on.expressions if on is not None else ():
+            ordinal = self.ordinal(term, len(items), "DISTINCT ON")
+            chosen_by.append(
+                items[ordinal].expression
+                if ordinal is not None
+                else self.above_groups(term, "DISTINCT ON", scope, aliases, is_grouped)
+            )
+        return chosen_by
+
     def projected(
-        self, node: Any, plan: Node, items: list[SelectItem], bound: list[Expression], orders: Orders
+        self,
+        node: Any,
+        plan: Node,
+        items: list[SelectItem],
+        bound: list[Expression],
+        orders: Orders,
+        chosen_by: list[Expression],
     ) -> Node:
         """Project, DISTINCT, ORDER BY and LIMIT; sort keys that are not selected travel as hidden columns."""
         columns = tuple((item.name, expression.type) for item, expression in zip(items, bound, strict=True))
-        is_distinct = node.args.get("distinct") is not None
-        if is_distinct and node.args["distinct"].args.get("on") is not None:
-            raise NotSupportedError("DISTINCT ON is not supported", span=span_of(node.args["distinct"]))
+        is_distinct = node.args.get("distinct") is not None and not chosen_by
         positions: dict[Expression, int] = {}
         for index, expression in enumerate(bound):
             positions.setdefault(by_value(expression), index)
@@ -512,12 +577,20 @@ class QueryBinder:
             keys.append(
                 SortKey(Column(expression.type, position, _name(columns, position)), term.descending, term.nulls_first)
             )
+        chosen = []
+        for expression in chosen_by:
+            position = positions.setdefault(by_value(expression), len(bound) + len(hidden))
+            if position == len(bound) + len(hidden):
+                hidden.append(expression)
+            chosen.append(position)
         wide = columns + tuple((f"sort key {index}", expression.type) for index, expression in enumerate(hidden))
         plan = Project(wide, plan, (*bound, *hidden))
         if is_distinct:
             plan = distinct(plan)
         if keys:
             plan = Sort(wide, plan, tuple(keys))
+        if chosen:
+            plan, hidden = first_of_each(plan, chosen, len(columns)), []
         plan = self.limited(node, plan)
         if hidden:
             visible = tuple(Column(type_, index, name) for index, (name, type_) in enumerate(columns))
@@ -530,23 +603,37 @@ class QueryBinder:
         if limit is None and offset is None:
             return plan
         count = start = None
+        percent = False
         if limit is not None:
-            if limit.key == "fetch" or (limit.args.get("limit_options") is not None):
+            options = limit.args.get("limit_options")
+            if limit.key == "fetch" or (options is not None and not options.args.get("percent")):
                 raise NotSupportedError("LIMIT in this form is not supported", span=span_of(limit))
-            count = self.limit_value(limit.expression, "LIMIT")
+            percent = options is not None
+            count = self.limit_percent(limit.expression) if percent else self.limit_value(limit.expression, "LIMIT")
         if offset is not None:
             start = self.limit_value(offset.expression, "OFFSET")
         if count is None and start is None:
             return plan
-        return Limit(plan.columns, plan, count, start)
+        return Limit(plan.columns, plan, count, start, percent and count is not None)
+
+    def limit_percent(self, node: Any) -> Literal | None:
+        """The share of LIMIT 12.5%, a DOUBLE."""
+        bound = ExpressionBinder(self.context, Scope(None, ()), clause="LIMIT").bind(node)
+        if not isinstance(bound, Literal) or not (bound.type.is_numeric or bound.type.kind == "NULL"):
+            raise NotSupportedError("LIMIT in this form is not supported", span=span_of(node))
+        self.context.consume(bound)
+        share = cast(self.context, bound, DOUBLE)
+        assert isinstance(share, Literal)
+        if share.value is not None and not 0 <= share.value <= 100:
+            raise BindError(f"LIMIT percent is not 0 to 100: {share.value:g}", span=span_of(node))
+        return share if share.value is not None else None
 
     def limit_value(self, node: Any, clause: str) -> Literal | None:
         if node.key in ("column", "var") and node.name.upper() == "ALL":
             return None
-        bound = ExpressionBinder(self.context, Scope(None, ()), clause=clause).bind(node)
-        if not isinstance(bound, Literal):
+        bound = folded(self.context, ExpressionBinder(self.context, Scope(None, ()), clause=clause).bind(node))
+        if bound is None:
             raise NotSupportedError(f"{clause} wants a constant or a parameter", span=span_of(node))
-        self.context.consume(bound)
         if bound.type.kind == "NULL":
             return None
         if not bound.type.is_numeric:

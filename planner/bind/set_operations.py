@@ -1,4 +1,4 @@
-"""UNION, INTERSECT and EXCEPT: branches get the same columns, by position or by name."""
+"""UNION, INTERSECT and EXCEPT: branches get the same columns, by position or by name; and DISTINCT."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from gpudb.errors import BindError
 from gpudb.planner.bind.casts import cast, union_type
 from gpudb.planner.bind.context import Context, span_of
-from gpudb.planner.expressions import Column, Expression, Literal, Span
+from gpudb.planner.expressions import AggregateCall, Column, Expression, Literal, Span
 from gpudb.planner.logical import Aggregate, Node, OutputColumn, Project, SetOperation, UnionAll
 from gpudb.types import NULL
 
@@ -78,3 +78,21 @@ def distinct(plan: Node) -> Node:
     """Each row once, at the place of its first occurrence."""
     keys = tuple(Column(type_, index, name) for index, (name, type_) in enumerate(plan.columns))
     return Aggregate(plan.columns, plan, keys, ())
+
+
+def first_of_each(plan: Node, chosen: list[int], width: int) -> Node:
+    """The first row of each combination of the chosen columns, in order of these rows; the first `width` columns of it."""
+    keys = tuple(Column(type_, index, name) for index, (name, type_) in enumerate(plan.columns) if index in set(chosen))
+    places = {key.index: position for position, key in enumerate(keys)}
+    others = [index for index in range(width) if index not in places]
+    calls: list[AggregateCall] = []
+    for index in others:
+        places[index] = len(keys) + len(calls)
+        name, type_ = plan.columns[index]
+        calls.append(AggregateCall(type_, "first", (Column(type_, index, name),)))
+    columns = tuple((key.name, key.type) for key in keys) + tuple(plan.columns[index] for index in others)
+    groups = Aggregate(columns, plan, keys, tuple(calls))
+    visible = plan.columns[:width]
+    return Project(
+        visible, groups, tuple(Column(type_, places[index], name) for index, (name, type_) in enumerate(visible))
+    )

@@ -31,6 +31,7 @@ from gpudb.planner.logical import (
     Node,
     Project,
     Scan,
+    Series,
     SetOperation,
     Sort,
     SortKey,
@@ -42,6 +43,7 @@ from gpudb.program import (
     REGISTER,
     BaseSlot,
     ColumnDictionary,
+    CountSource,
     EmitSink,
     GroupSink,
     GroupSource,
@@ -151,6 +153,8 @@ class QueryEmitter:
                 return Stream(self._builder(SingleRowSource(), 1), [], None, 1)
             case SetOperation(all=False):
                 return self.stream(counted_groups(node))  # nobody asks for the counts, so they are not made
+            case Series():
+                return self._series(node)
         if node not in self._left:
             self._left[node] = self._close(node)
         return self._left[node]()
@@ -175,6 +179,20 @@ class QueryEmitter:
                 left = self._values(node)
                 return lambda: self.open(left)
         raise NotSupportedError(f"plan node not supported: {type(node).__name__}")
+
+    def _series(self, node: Series) -> Stream:
+        builder = self._builder(CountSource(node.count), node.count)
+
+        def make() -> Value:
+            operand = builder.block_once("RowNumber", (R.I64,), R.I64)
+            if node.step != 1:
+                operand = builder.make("Multiply", R.I64, operand, builder.slot(PlainSlot(R.I64, node.step)))
+            if node.start:
+                operand = builder.make("Add", R.I64, operand, builder.slot(PlainSlot(R.I64, node.start)))
+            ends = (node.start, node.start + (node.count - 1) * node.step)
+            return Value(node.columns[0][1], R.I64, operand, None, min(ends), max(ends))
+
+        return Stream(builder, LazyValues([make]), None, node.count)
 
     def _scan(self, node: Scan) -> Stream:
         layout = self.catalog.table(node.table)
@@ -323,17 +341,22 @@ class QueryEmitter:
 
     def _limit(self, node: Limit) -> Left:
         if isinstance(node.input, Sort):
-            left = self._sort(node.input, (node.count, node.offset) if node.count is not None else None)
+            left = self._sort(node.input, None if node.count is None or node.percent else (node.count, node.offset))
             assert left.order is not None, "a sort leaves an order"
-            order = self.add(LimitRows(left.order, node.count, node.offset))
+            order = self.add(LimitRows(left.order, node.count, node.offset, node.percent))
             return replace(left, order=order)
         stream = self.stream(node.input)
         stream.compact()
         values = [stream.values[k] for k in range(len(node.columns))]
-        step, became = self.emit(stream, values, (node.count, node.offset))
-        limited = self.add(LimitRows(step, node.count, node.offset))
+        step, became = self.emit(stream, values, None if node.percent else (node.count, node.offset))
+        limited = self.add(LimitRows(step, node.count, node.offset, node.percent))
         bound = stream.row_bound
-        if node.count is not None and node.count.slot is None and isinstance(node.count.value, int):
+        if (
+            node.count is not None
+            and node.count.slot is None
+            and isinstance(node.count.value, int)
+            and not node.percent
+        ):
             bound = max(1, min(bound, node.count.value))
         return Left((limited,), became, bound)
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpudb.planner.expressions import Expression
-from gpudb.planner.logical import Aggregate, Filter, Limit, Node, Project, Scan, SetOperation, Sort, UnionAll, Values
+from gpudb.planner.logical import (
+    Aggregate,
+    Filter,
+    Limit,
+    Node,
+    Project,
+    Scan,
+    Series,
+    SetOperation,
+    Sort,
+    UnionAll,
+    Values,
+)
 from gpudb.planner.rules.rewriting import columns_read, map_expressions, renumber, with_inputs
 
 Positions = dict[int, int]
@@ -30,6 +42,8 @@ def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
     match node:
         case Scan():
             return _scan(node, wanted)
+        case Series():
+            return node, _identity(node)
         case Values():
             kept = sorted(wanted)
             if len(kept) == len(node.columns):
