@@ -79,10 +79,10 @@ DEVICE void op_SplitFixed(const Tile& tile, const Instruction& ins) {
     if (inexact) tile.launch->flags[FLAG_INEXACT] = 1;
 }
 
-/// sum of parts[i] x 2^(32 i + exponent), i < count, signed parts: rounded once to nearest even.
-NOINLINE float64 round_limbs(const int64* parts, int count, int exponent) {
+/// limbs[i] x 2^(32 i) = the size of the sum of parts[i] x 2^(32 i), i < count, signed parts; count + 2 limbs.  True where
+/// the sum is negative.
+DEVICE bool carry_limbs(const int64* parts, int count, uint32* limbs) {
     // Carry from the lowest limb up, so that all but the top are 0 .. 2^32 - 1; a negative sum is negated first.
-    uint32 limbs[140];
     for (int pass = 0; pass < 2; ++pass) {
         int64 carry = 0;
         for (int i = 0; i < count; ++i) {
@@ -92,37 +92,56 @@ NOINLINE float64 round_limbs(const int64* parts, int count, int exponent) {
         }
         limbs[count] = uint32(uint64(carry));
         limbs[count + 1] = uint32(uint64(carry) >> 32);
-        if (carry >= 0) {
-            int top = count + 1;
-            while (top >= 0 && limbs[top] == 0) --top;
-            if (top < 0) return 0.0;
-            uint64 mantissa = limbs[top];
-            int shift = 0;
-            for (uint32 t = limbs[top]; t < 0x80000000u; t <<= 1) ++shift;
-            // 64 bits below and with the top one, and whether anything lies lower.
-            const uint64 second = top > 0 ? limbs[top - 1] : 0, third = top > 1 ? limbs[top - 2] : 0;
-            mantissa = (mantissa << 32) | second;
-            if (shift) mantissa = (mantissa << shift) | (third >> (32 - shift));
-            uint64 sticky = shift ? uint64(uint32(third << shift)) : third;
-            for (int i = top - 3; i >= 0 && !sticky; --i) sticky |= limbs[i];
-            int power = 32 * (top - 1) - shift + exponent;  // of the mantissa's last bit
-            // Round to 53 bits, or to fewer where the result is subnormal.
-            int drop = 11;
-            if (power + drop < -1074) drop = -1074 - power;
-            if (drop > 64) return pass ? -0.0 : 0.0;
-            uint64 kept = drop == 64 ? 0 : mantissa >> drop;
-            const uint64 half = uint64(1) << (drop - 1);
-            const uint64 rest = drop == 64 ? mantissa : mantissa & ((uint64(1) << drop) - 1);
-            if (rest > half || (rest == half && (sticky || (kept & 1)))) ++kept;
-            power += drop;
-            float64 value = float64(kept);
-            while (power > 900) { value *= 0x1p900; power -= 900; }
-            while (power < -900) { value *= float64_from_bits(uint64(1023 - 900) << 52); power += 900; }
-            value *= float64_from_bits(uint64(power + 1023) << 52);
-            return pass ? -value : value;
-        }
+        if (carry >= 0) return pass == 1;
     }
-    return 0.0;
+    return true;  // not reached: either the sum or its negation is not negative
+}
+
+/// value x 2^power, rounded once where it becomes subnormal.
+DEVICE float64 times_power(float64 value, int power) {
+    while (power > 900) { value *= 0x1p900; power -= 900; }
+    while (power < -900) { value *= float64_from_bits(uint64(1023 - 900) << 52); power += 900; }
+    return value * float64_from_bits(uint64(power + 1023) << 52);
+}
+
+/// The highest limb that is not 0, or -1.
+DEVICE int top_limb(const uint32* limbs, int count) {
+    int top = count - 1;
+    while (top >= 0 && limbs[top] == 0) --top;
+    return top;
+}
+
+/// The sum of limbs[i] x 2^(32 i + exponent), i <= top, limbs[top] not 0: rounded once to nearest even.
+DEVICE float64 round_size(const uint32* limbs, int top, int exponent) {
+    uint64 mantissa = limbs[top];
+    int shift = 0;
+    for (uint32 t = limbs[top]; t < 0x80000000u; t <<= 1) ++shift;
+    // 64 bits below and with the top one, and whether anything lies lower.
+    const uint64 second = top > 0 ? limbs[top - 1] : 0, third = top > 1 ? limbs[top - 2] : 0;
+    mantissa = (mantissa << 32) | second;
+    if (shift) mantissa = (mantissa << shift) | (third >> (32 - shift));
+    uint64 sticky = shift ? uint64(uint32(third << shift)) : third;
+    for (int i = top - 3; i >= 0 && !sticky; --i) sticky |= limbs[i];
+    const int power = 32 * (top - 1) - shift + exponent;  // of the mantissa's last bit
+    // Round to 53 bits, or to fewer where the result is subnormal.
+    int drop = 11;
+    if (power + drop < -1074) drop = -1074 - power;
+    if (drop > 64) return 0.0;
+    uint64 kept = drop == 64 ? 0 : mantissa >> drop;
+    const uint64 half = uint64(1) << (drop - 1);
+    const uint64 rest = drop == 64 ? mantissa : mantissa & ((uint64(1) << drop) - 1);
+    if (rest > half || (rest == half && (sticky || (kept & 1)))) ++kept;
+    return times_power(float64(kept), power + drop);
+}
+
+/// sum of parts[i] x 2^(32 i + exponent), i < count, signed parts: rounded once to nearest even.
+NOINLINE float64 round_limbs(const int64* parts, int count, int exponent) {
+    uint32 limbs[140];
+    const bool negative = carry_limbs(parts, count, limbs);
+    const int top = top_limb(limbs, count + 2);
+    if (top < 0) return 0.0;
+    const float64 size = round_size(limbs, top, exponent);
+    return negative ? -size : size;
 }
 
 /// r[p0] = the sum in lanes p2.. of the groups in r[p1], at scale p3, rounded once.  No lane waits.
@@ -146,8 +165,7 @@ DEVICE void op_FixedToFloat(const Tile& tile, const Instruction& ins) {
 #define WIDE_WORDS (WIDE_LIMBS + 3)
 #define WIDE_EXPONENT (-2176)
 
-/// limbs += x * y exactly, for finite x and y; SHARED says that other lanes add to the same limbs.
-template <bool SHARED>
+/// limbs += x * y exactly, for finite x and y; other lanes may add to the same limbs.
 DEVICE void add_product(int64* limbs, float64 x, float64 y) {
     const uint64 xb = float64_bits(x), yb = float64_bits(y);
     const int xe = int((xb >> 52) & 2047), ye = int((yb >> 52) & 2047);
@@ -163,8 +181,7 @@ DEVICE void add_product(int64* limbs, float64 x, float64 y) {
     for (int k = 0; k < 5; ++k) {
         const int64 piece = k < 4 ? int64(uint64(low >> (32 * k)) & 0xFFFFFFFFull) : int64(high);
         if (piece == 0) continue;
-        if (SHARED) accumulate_add(limbs + limb + k, negative ? -piece : piece);
-        else limbs[limb + k] += negative ? -piece : piece;
+        accumulate_add(limbs + limb + k, negative ? -piece : piece);
     }
 }
 
@@ -188,7 +205,7 @@ DEVICE void op_GroupAddWide(const Tile& tile, const Instruction& ins) {
             accumulate_add(words + (product != product ? 2 : product > 0 ? 0 : 1), 1);
             continue;
         }
-        add_product<true>(words + 3, x, y);
+        add_product(words + 3, x, y);
     }
 }
 
@@ -211,32 +228,42 @@ DEVICE void op_WideToFloat(const Tile& tile, const Instruction& ins) {
     EACH_ROW(i, rows) out[i] = wide_value(table.words + group[i] * table.stride + plain(ins.p[2]));
 }
 
-#define WIDE_TERMS 4
+/// A number of any size: value x 2^(32 limbs), value rounded once, 0 or at least 1.
+struct Scaled { float64 value; int limbs; };
 
-/// An exact sum as a sum of doubles, each the rest rounded: WIDE_TERMS x 53 bits.
-DEVICE void wide_expand(const int64* words, float64* terms) {
-    int64 rest[WIDE_LIMBS];
-    for (int k = 0; k < WIDE_LIMBS; ++k) rest[k] = words[3 + k];
-    for (int t = 0; t < WIDE_TERMS; ++t) {
-        terms[t] = round_limbs(rest, WIDE_LIMBS, WIDE_EXPONENT);
-        add_product<false>(rest, -terms[t], 1.0);
-    }
+/// total += (negative ? -1 : 1) x y x 2^(32 at), for 32-bit limbs x and y.
+DEVICE void add_limb_product(int64* total, int at, uint64 x, uint64 y, bool negative) {
+    const uint64 product = x * y;
+    const int64 low = int64(product & 0xFFFFFFFFull), high = int64(product >> 32);
+    total[at] += negative ? -low : low;
+    total[at + 1] += negative ? -high : high;
 }
 
 /// n * sum(x y) - sum(x) * sum(y), rounded once; NaN where a sum is not finite.
-NOINLINE float64 wide_covariance(const int64* x, const int64* y, const int64* xy, float64 n) {
-    for (int k = 0; k < 3; ++k) if (x[k] | y[k] | xy[k]) return float64_from_bits(0x7FF8000000000000ull);
-    float64 a[WIDE_TERMS], b[WIDE_TERMS], c[WIDE_TERMS];
-    wide_expand(x, a);
-    wide_expand(y, b);
-    wide_expand(xy, c);
-    int64 total[WIDE_LIMBS + 2];
-    for (int k = 0; k < WIDE_LIMBS + 2; ++k) total[k] = 0;
-    for (int i = 0; i < WIDE_TERMS; ++i) {
-        add_product<false>(total, n, c[i]);
-        for (int j = 0; j < WIDE_TERMS; ++j) add_product<false>(total, -a[i], b[j]);
+NOINLINE Scaled wide_covariance(const int64* x, const int64* y, const int64* xy, int64 n) {
+    const int ZERO = -WIDE_EXPONENT / 32;  // the limb that weighs 1
+    for (int k = 0; k < 3; ++k) if (x[k] | y[k] | xy[k]) return Scaled{float64_from_bits(0x7FF8000000000000ull), 0};
+    uint32 a[WIDE_LIMBS + 2], b[WIDE_LIMBS + 2];
+    int64 total[WIDE_LIMBS + 4];
+    for (int k = 0; k < WIDE_LIMBS + 4; ++k) total[k] = 0;
+    const bool below = carry_limbs(xy + 3, WIDE_LIMBS, a);
+    for (int i = 0; i < WIDE_LIMBS + 2; ++i) {
+        if (a[i] == 0) continue;
+        add_limb_product(total, i, a[i], uint32(n), below);
+        add_limb_product(total, i + 1, a[i], uint64(n) >> 32, below);
     }
-    return round_limbs(total, WIDE_LIMBS, WIDE_EXPONENT);
+    const bool same = carry_limbs(x + 3, WIDE_LIMBS, a) == carry_limbs(y + 3, WIDE_LIMBS, b);
+    const int top = top_limb(b, WIDE_LIMBS + 2);
+    for (int i = 0; i < WIDE_LIMBS + 2; ++i) {
+        if (a[i] == 0) continue;  // the limbs of a sum weigh at least 2^-1088, so no product lies below limb 0
+        for (int j = 0; j <= top; ++j) if (b[j]) add_limb_product(total, i + j - ZERO, a[i], b[j], same);
+    }
+    uint32 limbs[WIDE_LIMBS + 6];
+    const bool negative = carry_limbs(total, WIDE_LIMBS + 4, limbs);
+    const int highest = top_limb(limbs, WIDE_LIMBS + 6);
+    if (highest < 0) return Scaled{0.0, 0};
+    const float64 size = round_size(limbs, highest, -32 * highest);
+    return Scaled{negative ? -size : size, highest - ZERO};
 }
 
 /// r[p0] = variance of the groups in r[p1] with count in word p2 and sums in words p3..; divisor n - p4.  No lane waits.
@@ -252,8 +279,8 @@ DEVICE void op_WideVariance(const Tile& tile, const Instruction& ins) {
         const int64 count = words[plain(ins.p[2])];
         const int64* sums = words + plain(ins.p[3]);
         if (count <= less) { out[i] = 0.0; continue; }
-        const float64 n = float64(count);
-        out[i] = wide_covariance(sums, sums, sums + WIDE_WORDS, n) / n / (n - float64(less));
+        const Scaled square = wide_covariance(sums, sums, sums + WIDE_WORDS, count);
+        out[i] = times_power(square.value / float64(count) / float64(count - less), 32 * square.limbs);
     }
 }
 
@@ -266,10 +293,12 @@ DEVICE void op_WideCorrelation(const Tile& tile, const Instruction& ins) {
     const int rows = tile.rows;
     EACH_ROW(i, rows) {
         const int64* words = table.words + group[i] * table.stride;
-        const float64 n = float64(words[plain(ins.p[2])]);
+        const int64 count = words[plain(ins.p[2])];
         const int64* x = words + plain(ins.p[3]);
         const int64 *xx = x + WIDE_WORDS, *y = xx + WIDE_WORDS, *yy = y + WIDE_WORDS, *xy = yy + WIDE_WORDS;
-        const float64 spread = exact_sqrt(wide_covariance(x, x, xx, n)) * exact_sqrt(wide_covariance(y, y, yy, n));
-        out[i] = wide_covariance(x, y, xy, n) / spread;
+        const Scaled x_square = wide_covariance(x, x, xx, count), y_square = wide_covariance(y, y, yy, count);
+        const Scaled both = wide_covariance(x, y, xy, count);
+        const float64 ratio = both.value / exact_sqrt(x_square.value * y_square.value);
+        out[i] = times_power(ratio, 32 * both.limbs - 16 * (x_square.limbs + y_square.limbs));
     }
 }

@@ -29,8 +29,6 @@ FIXED_BITS = 32  # of each of the three lanes of a fixed-point sum
 PRODUCT_EXPONENT = -2148  # of the least product of two doubles: exact sums are whole multiples of 2 ** this
 LEAST_EXPONENT = -1074  # of the least double
 DIGIT_BITS = 27  # of the pieces that mantissas are cut into, so that sums of their products fit 64 bits
-LARGEST_EXPONENT = 1024  # 2 ** this stands for an infinity that came out of rounding a finite sum
-EXPANSION_TERMS = 4  # doubles that an exact sum is written as before sums are multiplied
 NAN = float("nan")
 
 
@@ -111,20 +109,6 @@ class WideSums:
             return float("inf") if positive else float("-inf")
         return rounded(self.totals[group], PRODUCT_EXPONENT)
 
-    def expanded(self, group: int) -> int:
-        """The sum as the sum of EXPANSION_TERMS doubles, each the rest rounded, in units of 2 ** LEAST_EXPONENT."""
-        rest, found = self.totals[group], 0
-        for _ in range(EXPANSION_TERMS):
-            term = rounded(rest, PRODUCT_EXPONENT)
-            if abs(term) == float("inf"):
-                whole = (1 if term > 0 else -1) << LARGEST_EXPONENT - LEAST_EXPONENT
-            else:
-                numerator, denominator = term.as_integer_ratio()
-                whole = (numerator << -LEAST_EXPONENT) // denominator
-            found += whole
-            rest -= whole << LEAST_EXPONENT - PRODUCT_EXPONENT
-        return found
-
 
 def _mantissas(x: Array) -> tuple[Array, Array]:
     """(whole, exponent) int64 with x = whole * 2 ** exponent, |whole| < 2 ** 53; x finite."""
@@ -133,12 +117,17 @@ def _mantissas(x: Array) -> tuple[Array, Array]:
     return np.ldexp(fraction, shift.astype(np.int32)).astype(np.int64), exponent.astype(np.int64) - shift
 
 
-def covariance(x: WideSums, y: WideSums, xy: WideSums, group: int, count: int) -> float:
-    """count * sum(x y) - sum(x) * sum(y), rounded once; NaN where a sum is not finite."""
+def covariance(x: WideSums, y: WideSums, xy: WideSums, group: int, count: int) -> tuple[np.float64, int]:
+    """(value, exponent): count * sum(x y) - sum(x) * sum(y) = value * 2 ** exponent, value rounded once and, unless it is 0,
+    at least 1 and at most 2 ** 32, so that neither range ends it; NaN where a sum is not finite.
+    """
     if x.special[group].any() or y.special[group].any() or xy.special[group].any():
-        return NAN
-    products = x.expanded(group) * y.expanded(group)
-    return rounded((count * xy.expanded(group) << -LEAST_EXPONENT) - products, 2 * LEAST_EXPONENT)
+        return np.float64(NAN), 0
+    total = (count * xy.totals[group] << -PRODUCT_EXPONENT) - x.totals[group] * y.totals[group]
+    if total == 0:
+        return np.float64(0.0), 0
+    exponent = (abs(total).bit_length() - 1 + 2 * PRODUCT_EXPONENT) // 32 * 32
+    return np.float64(rounded(total, 2 * PRODUCT_EXPONENT - exponent)), exponent
 
 
 # --------------------------------------------------------------------------------------------------- group tables
@@ -433,7 +422,8 @@ class Tile:
             n = int(self.source.words[group, count.number])
             if n <= less.number:
                 return 0.0
-            return covariance(x, x, xx, group, n) / n / (n - less.number)
+            square, exponent = covariance(x, x, xx, group, n)
+            return np.ldexp(square / n / (n - less.number), exponent)
 
         self._per_group(out, rows, value)
 
@@ -442,8 +432,10 @@ class Tile:
 
         def value(group: int) -> float:
             n = int(self.source.words[group, count.number])
-            x_spread, y_spread = np.sqrt([covariance(x, x, xx, group, n), covariance(y, y, yy, group, n)])
-            return np.float64(covariance(x, y, xy, group, n)) / (x_spread * y_spread)
+            x_square, x_exponent = covariance(x, x, xx, group, n)
+            y_square, y_exponent = covariance(y, y, yy, group, n)
+            both, exponent = covariance(x, y, xy, group, n)
+            return np.ldexp(both / np.sqrt(x_square * y_square), exponent - (x_exponent + y_exponent) // 2)
 
         self._per_group(out, rows, value)
 
