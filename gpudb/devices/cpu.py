@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,22 +17,27 @@ from gpudb.devices.memory import MemoryPool
 
 
 class CpuDevice(KernelDevice):
-    """All cores of this machine.  Raises DeviceError where no library can be had."""
+    """The processor's cores.
+
+    library  another build of the kernels, for tests; None for the one of this machine
+
+    Raises DeviceError where no library can be had.
+    """
 
     name = "cpu"
     private = True
 
-    def __init__(self, threads: int | None = None, tile_rows: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, tile_rows: int | None = None, library: Path | None = None) -> None:
         from gpudb.kernels import host_source
 
         self.threads = threads or len(os.sched_getaffinity(0))
         self.tile_rows = tile_rows or KernelDevice.tile_rows
-        self._load(host_source())
+        self._load(host_source(), library)
 
-    def _load(self, source: str) -> None:
+    def _load(self, source: str, library: Path | None = None) -> None:
         from gpudb.kernels.host_build import host_library
 
-        self._library = ctypes.CDLL(str(host_library(source)))
+        self._library = ctypes.CDLL(str(library or host_library(source)))
         self._functions: dict[str, Any] = {}
         self._pool = MemoryPool()
 

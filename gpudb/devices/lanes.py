@@ -15,15 +15,15 @@ from gpudb.devices.kernels import KernelDevice
 from gpudb.errors import InternalError
 
 LANES = 32
-SCRATCH_WORDS = LANES + 9 & ~7  # kernels/platform.h
 GARBAGE = 0xA5  # in memory that nobody has written
 
 
 class LanesDevice(CpuDevice):
-    """Blocks of LANES fibers.
+    """Blocks of fibers.
 
     num_blocks  blocks of a launch
     seed        of the order in which lanes take turns
+    lanes       of a block; each number has a library of its own
 
     Raises DeviceError where no library can be had, InternalError where lanes do not meet at one barrier.
     """
@@ -31,16 +31,16 @@ class LanesDevice(CpuDevice):
     name = "lanes"
     private = False
     pack_rows = 8
-    lanes = LANES
     radix_bits = 4
-    scratch_bytes = SCRATCH_WORDS * 8
 
-    def __init__(self, num_blocks: int = 2, tile_rows: int | None = None, seed: int = 1) -> None:
+    def __init__(self, num_blocks: int = 2, tile_rows: int | None = None, seed: int = 1, lanes: int = LANES) -> None:
         from gpudb.kernels import lanes_source
 
         self.threads = num_blocks
         self.tile_rows = tile_rows or KernelDevice.tile_rows
-        self._load(lanes_source(LANES))
+        self.lanes = lanes
+        self.scratch_bytes = (lanes + 9 & ~7) * 8  # kernels/platform.h
+        self._load(lanes_source(lanes))
         self._library.gpudb_lanes_seed.argtypes = [ctypes.c_uint64]
         self._library.gpudb_lanes_seed(seed)
 
