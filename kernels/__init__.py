@@ -140,4 +140,8 @@ def host_source() -> str:
 @cache
 def lanes_source(lanes: int) -> str:
     """The text for the host compiler with so many lanes a block, each a fiber: for tests of what lanes do to each other."""
-    return f"#define GPUDB_LANES {lanes}\n#include <new>\n" + device_source() + _read("lanes.cpp")
+    names = ", ".join(f'"{variant.opcode.name}"' for variant in instruction_set().variants)
+    return (
+        f"#define GPUDB_LANES {lanes}\n#include <new>\n{device_source()}"
+        f'#line 1 "generated names"\nstatic const char* const gpudb_opcode_names[] = {{{names}}};\n{_read("lanes.cpp")}'
+    )

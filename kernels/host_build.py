@@ -161,15 +161,16 @@ def find_compiler() -> Compiler | None:
     return None
 
 
-def host_library(source: str, level: str | None = None) -> Path:
+def host_library(source: str, level: str | None = None, extra_flags: tuple[str, ...] = ()) -> Path:
     """Path of a shared library built from `source` for this machine; builds and caches it when there is none.
 
-    level  one of `levels()`, for tests; by default the highest that this CPU runs
+    level        one of `levels()`, for tests; by default the highest that this CPU runs
+    extra_flags  given to the compiler after all others
 
     Raises DeviceError when there is neither a library nor a compiler, or when the compiler fails.
     """
     level = level or machine_level()
-    if found := built_library(source, level):
+    if found := built_library(source, level, extra_flags):
         return found
     compiler = find_compiler()
     if compiler is None:
@@ -178,25 +179,25 @@ def host_library(source: str, level: str | None = None) -> Path:
             "variable CXX, g++, clang++ and the Python package ziglang",
             hint="install g++ (apt install g++), or pip install ziglang, or SET device = 'reference', which is slow",
         )
-    path = cache_folder() / _cached_name(source, level, compiler)
+    path = cache_folder() / _cached_name(source, level, compiler, extra_flags)
     with _only_one_builder(path):
         if not is_trusted(path):  # another process may have built it while this one waited
-            _build_into(path, source, level, compiler)
+            _build_into(path, source, level, compiler, extra_flags)
     return path
 
 
-def built_library(source: str, level: str | None = None) -> Path | None:
+def built_library(source: str, level: str | None = None, extra_flags: tuple[str, ...] = ()) -> Path | None:
     """The library that `host_library` would return at once; None when it would have to compile one."""
     level = level or machine_level()
-    if packaged := packaged_library(source, level):
+    if not extra_flags and (packaged := packaged_library(source, level)):
         return packaged
     folder = cache_folder()
     compiler = find_compiler()
     if compiler is not None:
-        path = folder / _cached_name(source, level, compiler)
+        path = folder / _cached_name(source, level, compiler, extra_flags)
         return path if is_trusted(path) else None
     # A library is as right without its compiler as with it, whichever that was.
-    others = sorted(folder.glob(f"{level}-{_source_digest(source, level)[:24]}-*.so"))
+    others = sorted(folder.glob(f"{level}-{_source_digest(source, level, extra_flags)[:24]}-*.so"))
     return next(filter(is_trusted, others), None)
 
 
@@ -222,13 +223,13 @@ def compile_library(
         text = Path(folder) / "gpudb_kernels.cpp"
         text.write_text(source)
         built = Path(folder) / "library.so"
-        command = [*compiler.command, *_flags(level), *extra_flags]
+        command = [*compiler.command, *_flags(level)]
         if compiler.is_zig:
             command += ["-fno-sanitize=undefined", "-Wl,-s"]  # zig turns a trap on undefined behaviour on by itself
         runtime = () if compiler.is_zig or sys.platform != "linux" else _STATIC_RUNTIME
         # Some distributions ship no static libstdc++: then link to the shared one.
         for link in (runtime, ()) if runtime else ((),):
-            arguments = [*command, *link, "-o", str(built), str(text)]
+            arguments = [*command, *link, "-o", str(built), str(text), *extra_flags]
             done = subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             if done.returncode == 0 or "stdc++" not in done.stderr:
                 break
@@ -263,13 +264,13 @@ def _flags(level: str) -> tuple[str, ...]:
     return (*FLAGS, *LEVEL_FLAGS[level], *shlex.split(os.environ.get("GPUDB_CXXFLAGS", "")))
 
 
-def _source_digest(source: str, level: str) -> str:
-    return hashlib.sha256("\0".join((*_flags(level), source)).encode()).hexdigest()
+def _source_digest(source: str, level: str, extra_flags: tuple[str, ...] = ()) -> str:
+    return hashlib.sha256("\0".join((*_flags(level), *extra_flags, source)).encode()).hexdigest()
 
 
-def _cached_name(source: str, level: str, compiler: Compiler) -> str:
+def _cached_name(source: str, level: str, compiler: Compiler, extra_flags: tuple[str, ...]) -> str:
     compiler_digest = hashlib.sha256(compiler.identity.encode()).hexdigest()
-    return f"{level}-{_source_digest(source, level)[:24]}-{compiler_digest[:12]}.so"
+    return f"{level}-{_source_digest(source, level, extra_flags)[:24]}-{compiler_digest[:12]}.so"
 
 
 @contextlib.contextmanager
@@ -281,8 +282,8 @@ def _only_one_builder(path: Path) -> Iterator[None]:
         yield
 
 
-def _build_into(path: Path, source: str, level: str, compiler: Compiler) -> None:
+def _build_into(path: Path, source: str, level: str, compiler: Compiler, extra_flags: tuple[str, ...]) -> None:
     logger.info("building the cpu kernels for %s with %s, once", level, compiler)
     started = time.monotonic()
-    compile_library(source, level, path, compiler)
+    compile_library(source, level, path, compiler, extra_flags)
     logger.info("built %s in %.1f s", path, time.monotonic() - started)

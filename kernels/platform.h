@@ -29,6 +29,7 @@ typedef uint8 Mask;  // 0 or 1; never bool: bool stops the vectoriser
 #define LANES int(blockDim.x)
 #define SCRATCH_WORDS ((LANES + 2) & ~1)
 #define BLOCK_ARENA(launch, block) gpudb_shared
+#define AT_INSTRUCTION(pc, opcode)
 #define ENTRY(name, Arguments) \
     extern "C" __global__ void name(const Arguments arguments) { name##_block(arguments, int64(blockIdx.x), int64(gridDim.x)); }
 extern __shared__ __align__(16) unsigned char gpudb_shared[];
@@ -68,7 +69,6 @@ DEVICE float64 exact_fmod(float64 x, float64 y) { return fmod(x, y); }
 #define UNROLL
 #define PREFETCH(address) __builtin_prefetch(address)
 #define SCRATCH_WORDS ((LANES + 9) & ~7)
-#define BLOCK_ARENA(launch, block) ((launch).arena + (block) * (launch).arena_bytes)
 #define ENTRY(name, Arguments) \
     extern "C" void name(const Arguments* arguments, int64 blocks) { \
         run_blocks([](const void* a, int64 block, int64 count) { name##_block(*(const Arguments*)a, block, count); }, arguments, blocks); \
@@ -85,9 +85,13 @@ void run_blocks(void (*run)(const void*, int64, int64), const void* arguments, i
 #define GRAB 1
 #define APPEND_ALIVE(list, at, alive, row) append_one_by_one(list, at, alive, row, 8)
 #define DRIFT() gpudb_drift()  // another lane may run first
+#define AT_INSTRUCTION(pc, opcode) gpudb_at_instruction(pc, opcode)  // for the error that names it
+#define BLOCK_ARENA(launch, block) gpudb_shared_memory((launch).arena_bytes)
 extern "C" int gpudb_lane();
 extern "C" void gpudb_sync(const char* file, int line);
 extern "C" void gpudb_drift();
+extern "C" void gpudb_at_instruction(int64 pc, uint32 opcode);
+extern "C" uint8* gpudb_shared_memory(int64 bytes);
 DEVICE void sync_lanes(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { gpudb_sync(file, line); }
 
 #else
@@ -99,6 +103,8 @@ DEVICE void sync_lanes(const char* file = __builtin_FILE(), int line = __builtin
 #define RADIX_BITS 8
 #define GRAB 8
 #define DRIFT()
+#define AT_INSTRUCTION(pc, opcode)
+#define BLOCK_ARENA(launch, block) ((launch).arena + (block) * (launch).arena_bytes)
 DEVICE void sync_lanes() {}
 #define APPEND_ALIVE(list, at, alive, row) append_eight(list, at, alive, row)
 

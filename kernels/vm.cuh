@@ -24,6 +24,7 @@ DEVICE void run_tile(Tile& tile, const Launch& launch, int64* profile) {
     for (int64 pc = 0; pc < count; ++pc) {
         const int64 began = profile ? ticks() : 0;
         const int rows = tile.rows;
+        AT_INSTRUCTION(pc, program[pc].opcode);
         const bool more = execute(tile, program[pc], pc);
         sync_lanes();
         if (profile) profile_instruction(tile, program[pc], profile + 3 * pc, ticks() - began, rows);

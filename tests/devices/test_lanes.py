@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import re
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gpudb.kernels import FOLDER
-from gpudb.kernels.host_build import host_library
+from gpudb.devices.lanes import GARBAGE, LanesDevice, LanesLibrary
+from gpudb.errors import InternalError
+from gpudb.kernels import FOLDER, lanes_source
+from gpudb.types import RegisterType as R
+from tests.opcodes.pipelines import Builder, Column, outcome, stored
 
 LANES = 8
 KERNELS = """
@@ -50,6 +55,46 @@ DEVICE void test_counting_block(const Words& in, int64 block, int64 blocks) {
     }
 }
 ENTRY(test_counting, Words)
+
+/// The same without a step at which others are let go first: a plain sum.
+DEVICE void test_adding_block(const Words& in, int64 block, int64 blocks) {
+    for (int i = 0; i < 100; ++i) in.words[0] += 1;
+}
+ENTRY(test_adding, Words)
+
+/// Neighbours in shared memory; `count` says whether they meet between.
+DEVICE void test_sharing_block(const Words& in, int64 block, int64 blocks) {
+    int64* shared = (int64*)gpudb_shared_memory(LANES * 8);
+    shared[LANE] = 100 + LANE;
+    AT_INSTRUCTION(5, 1);
+    if (in.count) sync_lanes();
+    in.words[block * LANES + LANE] = shared[(LANE + 1) % LANES];
+}
+ENTRY(test_sharing, Words)
+
+/// Lane 2 reads, or where `count` writes, the word behind what the block has.
+DEVICE void test_passing_block(const Words& in, int64 block, int64 blocks) {
+    int64* shared = (int64*)gpudb_shared_memory(LANES * 8);
+    AT_INSTRUCTION(0, 1);
+    if (LANE != 2) return;
+    if (in.count) shared[LANES] = 1; else in.words[0] = shared[LANES];
+}
+ENTRY(test_passing, Words)
+
+/// What is in shared memory when a block begins; then it is left full of ones.
+DEVICE void test_beginning_block(const Words& in, int64 block, int64 blocks) {
+    int64* shared = (int64*)gpudb_shared_memory(LANES * 8);
+    in.words[block * LANES + LANE] = shared[LANE];
+    shared[LANE] = 1;
+}
+ENTRY(test_beginning, Words)
+
+/// The lanes of all blocks, in the order of their turns.
+DEVICE void test_order_block(const Words& in, int64 block, int64 blocks) {
+    sync_lanes();
+    in.words[1 + atomic_add(in.words, 1)] = block * LANES + LANE;
+}
+ENTRY(test_order, Words)
 """
 
 
@@ -58,19 +103,33 @@ class Words(ctypes.Structure):
 
 
 @cache
-def library() -> ctypes.CDLL:
+def library() -> LanesLibrary:
     folder = Path(FOLDER)
-    text = (folder / "platform.h").read_text() + KERNELS + (folder / "lanes.cpp").read_text()
-    return ctypes.CDLL(str(host_library(f"#define GPUDB_LANES {LANES}\n" + text)))
+    names = '#line 1 "names"\nstatic const char* const gpudb_opcode_names[] = {"Something", "Nothing"};\n'
+    text = (
+        (folder / "platform.h").read_text()
+        + f'\n#line 1 "kernels"{KERNELS}'
+        + names
+        + (folder / "lanes.cpp").read_text()
+    )
+    return LanesLibrary(f"#define GPUDB_LANES {LANES}\n" + text)
 
 
-def launch(name: str, words: np.ndarray, count: int, blocks: int = 1) -> str:
+def launch(name: str, words: np.ndarray, count: int, blocks: int = 1, seed: int = 1) -> str:
     """Run a kernel; what its lanes did wrong."""
     arguments = Words(words.__array_interface__["data"][0], count)
-    getattr(library(), name)(ctypes.byref(arguments), ctypes.c_int64(blocks))
-    text = ctypes.create_string_buffer(512)
-    library().gpudb_lanes_error(text, ctypes.c_int64(len(text)))
-    return text.value.decode()
+    try:
+        library().launch(name, arguments, blocks, seed)
+    except InternalError as error:
+        return error.message
+    return ""
+
+
+@pytest.fixture
+def watched() -> None:
+    """The test needs a library whose lanes are told of every access."""
+    if not library().watched:
+        pytest.skip("another sanitizer watches memory")
 
 
 def test_a_barrier_lets_every_lane_see_what_the_others_wrote() -> None:
@@ -87,12 +146,15 @@ def test_a_missing_barrier_shows_as_wrong_words() -> None:
 
 
 def test_a_lane_that_ends_while_others_wait_is_an_error() -> None:
-    assert "1 lanes of a block ended while others wait" in launch("test_leaver", np.zeros(1, np.int64), 0)
+    assert "test_leaver: 7 of 8 lanes wait at kernels:15, lane 3 at its end" in launch(
+        "test_leaver", np.zeros(1, np.int64), 0
+    )
     assert launch("test_neighbours", np.zeros(2 * LANES, np.int64), 1) == "", "the next launch is clean"
 
 
 def test_lanes_at_different_barriers_are_an_error() -> None:
-    assert "different barriers" in launch("test_two_barriers", np.zeros(1, np.int64), 0)
+    told = launch("test_two_barriers", np.zeros(1, np.int64), 0)
+    assert told == "test_two_barriers: 3 of 8 lanes wait at kernels:21, lane 3 at kernels:23"
 
 
 @pytest.mark.parametrize("atomic", [True, False])
@@ -100,3 +162,70 @@ def test_only_atomic_steps_are_safe_between_blocks(atomic: bool) -> None:
     words = np.zeros(1, np.int64)
     launch("test_counting", words, int(atomic), blocks=2)
     assert (words[0] == 2 * LANES * 100) == atomic
+
+
+def test_a_plain_update_of_a_word_is_seen_to_be_none(watched: None) -> None:
+    words = np.zeros(1, np.int64)
+    assert launch("test_adding", words, 0, blocks=2) == ""
+    assert 0 < words[0] < 2 * LANES * 100
+
+
+def test_a_missing_barrier_before_shared_memory_is_an_error_that_names_the_opcode(watched: None) -> None:
+    words = np.zeros(2 * LANES, np.int64)
+    told = launch("test_sharing", words, 0, blocks=2)
+    assert re.fullmatch(
+        r"test_sharing: lane \d (reads|writes) byte \d+ of shared memory, which lane \d (read|wrote) "
+        r"since the last barrier, in Nothing \(instruction 5\)",
+        told,
+    )
+    assert launch("test_sharing", words, 1, blocks=2) == ""
+    assert words.tolist() == [100 + (lane + 1) % LANES for lane in range(LANES)] * 2
+
+
+@pytest.mark.parametrize("verb", ["reads", "writes"])
+def test_an_access_behind_shared_memory_is_an_error_that_names_the_opcode(verb: str, watched: None) -> None:
+    told = launch("test_passing", np.zeros(1, np.int64), int(verb == "writes"))
+    expected = f"lane 2 {verb} byte 64 of shared memory, which has not so many, in Nothing (instruction 0)"
+    assert told == f"test_passing: {expected}"
+
+
+def test_shared_memory_is_full_of_garbage_before_each_block() -> None:
+    for _ in range(2):
+        words = np.zeros(3 * LANES, np.int64)
+        assert launch("test_beginning", words, 0, blocks=3) == ""
+        assert set(words.tobytes()) == {GARBAGE}
+
+
+def test_blocks_take_turns_in_an_order_that_the_seed_decides() -> None:
+    orders = []
+    for seed in (1, 2, 1):
+        words = np.zeros(1 + 4 * LANES, np.int64)
+        assert launch("test_order", words, 0, blocks=4, seed=seed) == ""
+        orders.append(words[1:].tolist())
+        assert sorted(orders[-1]) == list(range(4 * LANES))
+        blocks = [lane // LANES for lane in orders[-1]]
+        changes = sum(one != other for one, other in itertools.pairwise(blocks))
+        assert changes > 8, "blocks one after the other would change three times"
+    assert orders[0] == orders[2] != orders[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lanes", [32, 256])
+def test_a_barrier_in_a_program_that_not_all_lanes_reach_names_kernel_barrier_and_opcode(lanes: int) -> None:
+    text = lanes_source(lanes)
+    whole = "return block_sum(tile, any) != 0;"
+    assert text.count(whole) == 1
+    library = LanesLibrary(text.replace(whole, "return any || block_sum(tile, any) != 0;"))
+    device = LanesDevice(2, 64, lanes=lanes)
+    device.kernels = library
+    builder = Builder()
+    alive = builder.column(Column(R.MASK, stored(np.arange(64) == 5, R.MASK)))
+    builder.block("SkipIfNone", (), alive)
+    builder.emit(alive, builder.value("Compact", (R.U32,), alive))
+    with pytest.raises(InternalError) as caught:
+        outcome(device, builder.pipeline(filtered=True), [builder.part(64)])
+    assert re.match(
+        rf"gpudb_pipeline: {lanes - 1} of {lanes} lanes wait at tile.cuh:\d+, SkipIfNone \(instruction 0\), "
+        r"lane 5 at vm.cuh:\d+, SkipIfNone \(instruction 0\)",
+        caught.value.message,
+    )
