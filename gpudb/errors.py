@@ -146,3 +146,11 @@ class QueryCancelled(OperationalError):
 
 class DeviceError(OperationalError):
     """A device cannot be used; names the device and why."""
+
+
+class DeviceMemoryError(DeviceError):
+    """A device's memory does not hold what a statement needs, caches emptied; the statement may run elsewhere."""
+
+
+class DeviceLostError(DeviceError):
+    """A device failed for good: nothing runs on it until this process is started anew."""

@@ -19,6 +19,7 @@ typedef double float64;
 typedef uint8 Mask;  // 0 or 1; never bool: bool stops the vectoriser
 
 #define RESTRICT __restrict__
+#define SCRATCH_WORDS ((LANES + 9) & ~7)  // LANES + 1 at least, and what follows them begins at a multiple of 64 bytes
 
 #if defined(__CUDACC_RTC__) || defined(__CUDACC__)
 
@@ -27,8 +28,7 @@ typedef uint8 Mask;  // 0 or 1; never bool: bool stops the vectoriser
 #define NOINLINE __device__ __noinline__
 #define LANE int(threadIdx.x)
 #define LANES int(blockDim.x)
-#define SCRATCH_WORDS ((LANES + 2) & ~1)
-#define BLOCK_ARENA(launch, block) gpudb_shared
+#define BLOCK_ARENA(launch, block) ((launch).arena ? (launch).arena + (block) * (launch).arena_bytes : gpudb_shared)
 #define AT_INSTRUCTION(pc, opcode)
 #define ENTRY(name, Arguments) \
     extern "C" __global__ void name(const Arguments arguments) { name##_block(arguments, int64(blockIdx.x), int64(gridDim.x)); }
@@ -68,7 +68,6 @@ DEVICE float64 exact_fmod(float64 x, float64 y) { return fmod(x, y); }
 #define VECTORISE _Pragma("GCC ivdep")
 #define UNROLL
 #define PREFETCH(address) __builtin_prefetch(address)
-#define SCRATCH_WORDS ((LANES + 9) & ~7)
 #define ENTRY(name, Arguments) \
     extern "C" void name(const Arguments* arguments, int64 blocks) { \
         run_blocks([](const void* a, int64 block, int64 count) { name##_block(*(const Arguments*)a, block, count); }, arguments, blocks); \

@@ -29,6 +29,8 @@ struct GroupTable {
 /// rather than those it ran over.
 /// `top`, where only the first `top_rows` rows of an order are wanted, is blocks x (1 + top_rows): how many words, and a heap of
 /// the least so far, its root the greatest of them.  Tile n * tile_step modulo num_tiles is the n-th to be worked on.
+/// `arena` is where blocks have their registers, arena_bytes each; null on a GPU, where that many lie in shared memory.
+/// `staged_bytes` of them, if any, hold the block's own copy of the program and of the parameters of its row group.
 struct Launch {
     const Instruction* instructions;
     const RowGroup* groups;
@@ -48,12 +50,13 @@ struct Launch {
     int64* flags;
     int64* profile;
     int64* top;
-    int64 num_instructions, num_groups, num_tiles, num_columns, num_slots, tile_rows, arena_bytes, top_rows, tile_step;
+    int64 num_instructions, num_groups, num_tiles, num_columns, num_slots, tile_rows, arena_bytes, top_rows, tile_step, staged_bytes;
 };
 
 struct Tile {
     const Launch* launch;
     const RowGroup* group;
+    const Instruction* program;
     const void* const* columns;  // this row group's
     const Slot* slots;           // this row group's
     GroupTable* table;

@@ -17,7 +17,7 @@ NOINLINE void profile_instruction(const Tile& tile, const Instruction& ins, int6
 
 /// Runs the program over one tile; a tile with no row alive at SkipIfNone or Compact ends early, with a count of 0.
 DEVICE void run_tile(Tile& tile, const Launch& launch, int64* profile) {
-    const Instruction* RESTRICT program = launch.instructions;
+    const Instruction* RESTRICT program = tile.program;
     const int64 count = launch.num_instructions;
     tile.overflow = false;
     if (launch.tile_counts && LANE == 0) launch.tile_counts[tile.index] = 0;
@@ -33,6 +33,12 @@ DEVICE void run_tile(Tile& tile, const Launch& launch, int64* profile) {
     if (launch.tile_done && LANE == 0) launch.tile_done[tile.index] = !tile.overflow;
 }
 
+/// to[..] = from[..], `bytes` of them, a multiple of 8; gives what lies behind.  No lane waits.
+DEVICE uint8* stage(uint8* to, const void* from, int64 bytes) {
+    for (int64 word = LANE; word < bytes / 8; word += LANES) ((int64*)to)[word] = ((const int64*)from)[word];
+    return to + bytes;
+}
+
 /// A block's share of a pipeline.  Rows of one tile lie in one row group; the block moves on when cancelled or overflowing.
 DEVICE void gpudb_pipeline_block(const Launch& launch, int64 block, int64 blocks) {
     Tile tile;
@@ -40,12 +46,18 @@ DEVICE void gpudb_pipeline_block(const Launch& launch, int64 block, int64 blocks
     tile.block = block;
     tile.table = launch.tables ? launch.tables + (PRIVATE_TABLES ? block : 0) : nullptr;
     tile.scratch = (int64*)BLOCK_ARENA(launch, block);
-    tile.arena = (uint8*)(tile.scratch + SCRATCH_WORDS);
-    int64 line = 0;
+    uint8* copies = (uint8*)(tile.scratch + SCRATCH_WORDS);
+    tile.arena = copies + launch.staged_bytes;
+    tile.program = launch.instructions;
+    if (launch.staged_bytes) {
+        tile.program = (const Instruction*)copies;
+        copies = stage(copies, launch.instructions, launch.num_instructions * int64(sizeof(Instruction)));
+    }
+    int64 line = 0, staged_line = -1;
     for (;;) {
         sync_lanes();
         // One lane looks at the cancel word for all: lanes that see it change at different times would part ways.
-        if (LANE == 0) tile.scratch[LANES] = *launch.cancel ? launch.num_tiles : atomic_add(launch.next_tile, GRAB);
+        if (LANE == 0) tile.scratch[LANES] = shared_load(launch.cancel) ? launch.num_tiles : atomic_add(launch.next_tile, GRAB);
         sync_lanes();
         const int64 first = tile.scratch[LANES];
         sync_lanes();
@@ -58,8 +70,19 @@ DEVICE void gpudb_pipeline_block(const Launch& launch, int64 block, int64 blocks
             while (line + 1 < launch.num_groups && launch.groups[line + 1].first_tile <= index) ++line;
             const RowGroup* group = launch.groups + line;
             tile.group = group;
-            tile.columns = launch.columns + group->line * launch.num_columns;
-            tile.slots = launch.slots + group->line * launch.num_slots;
+            const void* const* columns = launch.columns + group->line * launch.num_columns;
+            const Slot* slots = launch.slots + group->line * launch.num_slots;
+            tile.columns = columns;
+            tile.slots = slots;
+            if (launch.staged_bytes) {
+                tile.slots = (const Slot*)copies;
+                tile.columns = (const void* const*)(copies + launch.num_slots * int64(sizeof(Slot)));
+                if (line != staged_line) {  // no lane is still at the last tile: they met after its last instruction
+                    stage(stage(copies, slots, launch.num_slots * int64(sizeof(Slot))), columns, launch.num_columns * 8);
+                    staged_line = line;
+                    sync_lanes();
+                }
+            }
             tile.index = index;
             tile.row = (index - group->first_tile) * launch.tile_rows;
             const int64 left = group->rows - tile.row;

@@ -2,6 +2,8 @@
 
 A subclass supplies memory (`empty`, `from_host`, `to_host`, `address`) and `launch`; here is what a program's steps mean in
 launches: pipelines over row groups, group tables that grow and merge, radix sorts, and export to Arrow buffers.
+
+Past 600 lines: one class, whose methods are the steps of a program.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import pyarrow as pa
 
 from gpudb.devices import launch as structs
 from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, Work
-from gpudb.errors import InternalError
+from gpudb.errors import DeviceError, InternalError
 from gpudb.program import EmitSink, GroupSink, Pipeline
 from gpudb.types import RegisterType, SqlType
 
@@ -26,6 +28,7 @@ GROWTH = 8
 COPIES_BYTES = 1 << 17  # group tables up to this size are kept four times, so that runs of one group do not wait
 MOST_TOP_ROWS = 1 << 14  # of ORDER BY with LIMIT that a block keeps a heap of
 NO_ERROR = (1 << 63) - 1
+INSTRUCTION_BYTES, SLOT_BYTES, POINTER_BYTES = 32, 16, 8
 
 
 @dataclass
@@ -61,6 +64,8 @@ class KernelDevice:
     tile_rows     rows of a tile; a multiple of 64
     private       True where every block has group tables of its own, merged afterwards
     pack_rows     rows that a lane loads at once: columns begin at a multiple of so many
+    scratch_bytes at the start of a block's arena, for its lanes to meet in
+    most_staged   bytes of program and parameters, at most, that a block copies into its arena before it reads them
     """
 
     name = ""
@@ -68,6 +73,7 @@ class KernelDevice:
     private = True
     pack_rows = 1
     scratch_bytes = 64
+    most_staged = 0
 
     # ------------------------------------------------------------------------------- what subclasses supply
 
@@ -88,7 +94,7 @@ class KernelDevice:
         raise NotImplementedError
 
     def launch(self, kernel: str, arguments: ctypes.Structure, blocks: int) -> None:
-        """Run `blocks` blocks of a kernel and wait."""
+        """Run `blocks` blocks of a kernel; whatever is asked of the device afterwards finds them done."""
         raise NotImplementedError
 
     def blocks(self, tiles: int) -> int:
@@ -111,12 +117,14 @@ class KernelDevice:
         Raises PipelineFailure where a Fail instruction fired, InexactSum, QueryCancelled, MemoryLimitError.
         """
         pipeline, run = work.pipeline, work.run
-        tile_rows = self.tile_rows
-        parts = [part for part in work.parts if part.rows > 0]
+        tile_rows = self.tile_rows_of(pipeline)
+        parts = self.fitted(work, [part for part in work.parts if part.rows > 0])
         tiles_of = [-(-part.rows // tile_rows) for part in parts]
         tiles = sum(tiles_of)
         run.tiles_run += tiles
-        blocks = self.blocks(tiles)
+        staged = self.staged_bytes(pipeline)
+        arena = self.arena_bytes(pipeline, tile_rows)
+        blocks = self.pipeline_blocks(tiles, arena)
         keep: list[Any] = []  # device memory that must live until the launch is over
 
         def pinned(array: np.ndarray) -> int:
@@ -131,7 +139,6 @@ class KernelDevice:
             first_tile += tiles_of[line]
             first_output += part.rows
         columns, slots = self._tables_of_parts(pipeline, parts, keep)
-        arena = (pipeline.arena * tile_rows + 63 & ~63) + self.scratch_bytes
         arguments = structs.Launch(
             instructions=pinned(pipeline.encoded(tile_rows)),
             groups=pinned(groups),
@@ -145,8 +152,9 @@ class KernelDevice:
             tile_rows=tile_rows,
             arena_bytes=arena,
             tile_step=1,
+            staged_bytes=staged,
         )
-        arena_memory = self.arena(blocks * arena)
+        arena_memory = self.arena(blocks, arena)
         error = self.from_host(np.array([NO_ERROR], np.int64))
         flags = self.from_host(np.zeros(8, np.int64))
         arguments.arena = self.address(arena_memory)
@@ -162,25 +170,52 @@ class KernelDevice:
         if work.source_table is not None:
             source = np.frombuffer(bytes(work.source_table.table), np.uint8)
             arguments.source = pinned(source)
+        device_failed = False
         try:
             if isinstance(pipeline.sink, EmitSink):
                 return self._run_emit(work, pipeline.sink, arguments, tiles, blocks)
             return self._run_groups(work, pipeline.sink, arguments, tiles, blocks)
+        except DeviceError:
+            device_failed = True  # so that not all tiles have run: which row would fail first is not known
+            raise
         finally:
-            run.check()
-            if profile is not None and work.profile is not None:
-                found = self.to_host(profile, np.int64, counters.size).reshape(counters.shape)
-                work.profile += found.sum(axis=0)[:, :2]
-            failed = int(self.to_host(error, np.int64, 1)[0])
-            if failed != NO_ERROR:
-                instruction = pipeline.instructions[failed & 0xFFFF]
-                raise PipelineFailure(failed >> 16, instruction.operands[2].number)
-            if self.to_host(flags, np.int64, 1)[0]:
-                raise InexactSum
+            if not device_failed:
+                run.check()
+                if profile is not None and work.profile is not None:
+                    found = self.to_host(profile, np.int64, counters.size).reshape(counters.shape)
+                    work.profile += found.sum(axis=0)[:, :2]
+                failed = int(self.to_host(error, np.int64, 1)[0])
+                if failed != NO_ERROR:
+                    instruction = pipeline.instructions[failed & 0xFFFF]
+                    raise PipelineFailure(failed >> 16, instruction.operands[2].number)
+                if self.to_host(flags, np.int64, 1)[0]:
+                    raise InexactSum
 
-    def arena(self, size: int) -> Any:
-        """Memory for the blocks' registers, where they do not live on the chip."""
-        return self.empty(size)
+    def tile_rows_of(self, pipeline: Pipeline) -> int:
+        """Rows of this pipeline's tiles."""
+        return self.tile_rows
+
+    def fitted(self, work: Work, parts: list[Part]) -> list[Part]:
+        """The parts as the device reads them: some of their columns in device memory already, or more and smaller parts."""
+        return parts
+
+    def staged_bytes(self, pipeline: Pipeline) -> int:
+        """Bytes of a block's arena that hold its copy of the program and of one row group's parameters; 0 for none."""
+        size = len(pipeline.instructions) * INSTRUCTION_BYTES + len(pipeline.slots) * SLOT_BYTES
+        size = size + len(pipeline.columns) * POINTER_BYTES + 63 & ~63
+        return size if size <= self.most_staged else 0
+
+    def arena_bytes(self, pipeline: Pipeline, tile_rows: int) -> int:
+        """Bytes of one block: scratch, copies and registers."""
+        return self.scratch_bytes + self.staged_bytes(pipeline) + (pipeline.arena * tile_rows + 63 & ~63)
+
+    def pipeline_blocks(self, tiles: int, arena_bytes: int) -> int:
+        """How many blocks, each with such an arena, serve so many tiles."""
+        return self.blocks(tiles)
+
+    def arena(self, blocks: int, arena_bytes: int) -> Any:
+        """Memory for the blocks' registers; None where they live on the chip."""
+        return self.empty(blocks * arena_bytes)
 
     def cancel_word(self, run: Run) -> int:
         """Address of the cancel word as kernels see it."""
@@ -209,11 +244,15 @@ class KernelDevice:
                     slots[line, index] = structs.pack_slot(value, pipeline.slots[index].type)
         return columns, slots
 
-    def resident(self, array: Any) -> Any:
-        """The array in device memory, from the device's own cache where it has one."""
+    def resident(self, array: Any, owner: Any = None) -> Any:
+        """The array in device memory, from the device's own cache where it has one; device memory is returned as it is.
+
+        The content must never change while `owner`, or else the array itself, lives.
+        """
         return array
 
-    def _go(self, arguments: Any, blocks: int) -> None:
+    def _go(self, work: Work, arguments: Any, blocks: int) -> None:
+        """Run the pipeline over all its tiles, or those not done yet."""
         counter = self.zeros(8)
         arguments.next_tile = self.address(counter)
         self.launch("gpudb_pipeline", arguments, blocks)
@@ -234,14 +273,14 @@ class KernelDevice:
             arguments.tile_step = scattering_step(tiles)
         if not sink.filtered:
             if tiles:
-                self._go(arguments, blocks)
+                self._go(work, arguments, blocks)
             return Emitted(total, outputs, sink.columns)
         counts, starts, taken = self.zeros(max(1, tiles) * 4), self.empty(max(1, tiles) * 8), self.zeros(8)
         arguments.tile_counts = self.address(counts)
         arguments.tile_starts = self.address(starts)
         arguments.output_rows = self.address(taken)
         if tiles:
-            self._go(arguments, blocks)
+            self._go(work, arguments, blocks)
         run.check()
         offsets, result = self.empty(max(1, tiles) * 8), self.zeros(16)
         self.launch(
@@ -356,7 +395,7 @@ class KernelDevice:
         while tiles:
             tables = self.from_host(np.frombuffer(b"".join(bytes(s.table) for s in states), np.uint8))
             arguments.tables = self.address(tables)
-            self._go(arguments, blocks)
+            self._go(work, arguments, blocks)
             run.check()
             if done is None or self.to_host(done, np.uint8, tiles).all():
                 break
@@ -561,7 +600,9 @@ class KernelDevice:
         blocks = self.blocks(-(-rows // 16384))
         workers = blocks * self.lanes
         sums, offsets = self.zeros(workers * 8), self.zeros((rows + 1) * 4)
-        keep = [self.resident(dictionary.offsets), self.resident(dictionary.data)]
+        # The bytes are shared with later versions of the dictionary, which put theirs behind them.
+        offsets_of_entries = dictionary.offsets
+        keep = [self.resident(offsets_of_entries), self.resident(dictionary.data, offsets_of_entries)]
         arguments = structs.TextLaunch(
             codes=self.address(codes),
             validity=self.address(masks),

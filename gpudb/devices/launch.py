@@ -22,7 +22,7 @@ Launch = _struct(
     "Launch",
     "instructions groups columns slots outputs tile_counts tile_starts output_rows tile_done tables source arena next_tile "
     "cancel error flags profile top",
-    "num_instructions num_groups num_tiles num_columns num_slots tile_rows arena_bytes top_rows tile_step",
+    "num_instructions num_groups num_tiles num_columns num_slots tile_rows arena_bytes top_rows tile_step staged_bytes",
 )
 GroupTable = _struct("GroupTable", "words keys heads used", "stride capacity copies key_words head_mask numbers")
 MergeLaunch = _struct("MergeLaunch", "tables kinds full done", "num_tables keyed")

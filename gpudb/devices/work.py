@@ -64,7 +64,8 @@ class StepProfile:
 class Run:
     """One execution of a program: cancellation, memory, and the counters of its receipt.
 
-    cancel  (1,) int64, set to non-zero by another thread; kernels read it once a tile
+    cancel   (1,) int64, set to non-zero by another thread; kernels read it once a tile
+    sparing  device memory was too short the first time: the device is to keep as little in it as it can
     """
 
     ledger: Ledger
@@ -76,6 +77,7 @@ class Run:
     progress: float = 0.0
     timer: Any = None
     profile: list[StepProfile] | None = None
+    sparing: bool = False
 
     def check(self) -> None:
         """Raise QueryCancelled if somebody asked for it; value 2 means the time-out."""
@@ -93,6 +95,7 @@ class Work:
     into          the group table that its sink adds to, when it is not a new one
     profile       (instructions, 2) int64 to which the device adds each instruction's time, in units of its own, and rows:
                   the ones of the mask it makes, or those it ran over; None where nobody asks
+    streamed      what the device copies in while the pipeline runs: its own business
     """
 
     pipeline: Pipeline
@@ -102,6 +105,7 @@ class Work:
     into: Any = None
     top: int | None = None
     profile: np.ndarray | None = None
+    streamed: Any = None
 
 
 @dataclass

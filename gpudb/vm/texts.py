@@ -338,7 +338,7 @@ def _one_by_one(
             return
         except DataError as found:
             if stop - start == 1:
-                error = error or found
+                error = error or _bare(found)
                 failed[start] = 1
                 pieces.append(null)
                 return
@@ -348,6 +348,12 @@ def _one_by_one(
 
     run(0, count)
     return pa.concat_arrays(pieces), error
+
+
+def _bare(error: DatabaseError) -> DatabaseError:
+    """The error without the frames it came through and the one before it: they hold all that a statement has."""
+    error.__context__ = None
+    return error.with_traceback(None)
 
 
 def _up_to_a_failure(function: TextFunction, arguments: list[Any], count: int) -> tuple[pa.Array, DatabaseError | None]:
@@ -366,7 +372,7 @@ def _up_to_a_failure(function: TextFunction, arguments: list[Any], count: int) -
             pieces.append(run(good, good + step))
             good += step
         except DataError as found:
-            error, bad = found, good + step
+            error, bad = _bare(found), good + step
             if step == 1:
                 break
         step = max(1, (bad - good) // 2)
