@@ -20,11 +20,12 @@ import pyarrow as pa
 
 from gpudb import vm
 from gpudb.catalog import TableLayout
-from gpudb.devices import Devices
+from gpudb.devices import UNDECIDED, Devices
+from gpudb.devices.costs import Demand
 from gpudb.devices.work import Ledger, Run, StepProfile
-from gpudb.errors import CatalogError, Error, InterfaceError
+from gpudb.errors import CatalogError, DeviceError, DeviceMemoryError, Error, InterfaceError
 from gpudb.parameters import typed_parameters
-from gpudb.program import Program
+from gpudb.program import Program, TableSource
 from gpudb.settings import Settings
 from gpudb.storage import database as storage
 from gpudb.storage.table import TableBuilder, TableVersion, table_from_arrow
@@ -426,15 +427,35 @@ class Session:
         """Run a program; its rows are computed here and exported as they are read."""
         from gpudb.planner.logical import SlotName
 
-        device, reason, fallback = self.database.devices.choose(self.settings)
+        devices, wanted = self.database.devices, self.settings["device"]
+        device, reason, fallback = devices.choose(self.settings)
+        tables = {key: catalog.version(key) for key in program.tables}
+        if reason is UNDECIDED:
+            device, reason = devices.cheapest(device, self.settings, demand_of(program, tables))
         run = self.start_run()
-        run.profile = profile
         try:
-            tables = {key: catalog.version(key) for key in program.tables}
-            machine, rows = vm.execute(program, device, tables, self.constants(raw), run, self.database.texts)
+            machine: vm.Machine | None = None
+            rows: Any = None
+            while machine is None:
+                run.profile = profile
+                began = time.perf_counter()
+                try:
+                    machine, rows = vm.execute(program, device, tables, self.constants(raw), run, self.database.texts)
+                except DeviceError as error:
+                    sparing = isinstance(error, DeviceMemoryError) and not run.sparing
+                    if sparing:
+                        reason += "; device memory was short: column by column in small batches"
+                    else:
+                        device, fallback = devices.after(device, error, {**self.settings, "device": wanted})
+                if machine is None:  # the failed run's memory is free only now that the error is gone
+                    run = self._run = run.again(sparing)
+                    if profile is not None:
+                        profile.clear()
         finally:
             self.end_run(run)
         lap("run")
+        if device.name == "cpu":
+            devices.costs.learn(run.bytes_read, time.perf_counter() - began)
         # A name that shows literals, such as (a + 5), shows those of this execution.
         names = tuple(name.with_values(raw) if isinstance(name, SlotName) else name for name in program.names)
         schema = pa.schema([pa.field(name, sql.arrow) for name, sql in zip(names, types, strict=True)])
@@ -452,8 +473,23 @@ class Session:
         }
 
         def batches() -> Iterator[pa.RecordBatch]:
+            nonlocal machine, rows
             began = time.perf_counter()
-            yield from vm.export(machine, rows, names, types)
+            other, sent = None, 0
+            assert machine is not None, "rows are read once"
+            try:
+                for batch in vm.export(machine, rows, names, types):
+                    yield batch
+                    sent += 1
+            except DeviceError as error:
+                other, receipt["fallback"] = devices.after(device, error, {**self.settings, "device": wanted})
+            if other is not None:  # the same rows in the same order, on every device: go on behind those that are out
+                machine = rows = None
+                receipt["device"] = other.name
+                machine, rows = vm.execute(
+                    program, other, tables, self.constants(raw), run.again(False), self.database.texts
+                )
+                yield from vm.export(machine, rows, names, types, sent)
             stages["export"] = (time.perf_counter() - began) * 1e3
             receipt["peak_bytes"] = run.ledger.peak
 
@@ -464,6 +500,22 @@ class Session:
         _, program = self.program(plan, catalog, lap)
         stages: dict[str, float] = {}
         return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False).batches()
+
+
+def demand_of(program: Program, tables: Mapping[str, TableVersion]) -> Demand:
+    """What a program asks of a device: its steps, and the table columns that it reads."""
+    size = 0
+    arrays: list[Any] = []
+    for _, pipeline in program.pipelines:
+        if isinstance(pipeline.source, TableSource):
+            table = tables[pipeline.source.table]
+            bits = sum(8 * c.type.width if c.part == "stored" else 1 for c in pipeline.columns)
+            size += bits * table.num_rows // 8
+            for column in pipeline.columns:
+                ordinal = pipeline.source.ordinals[column.index]
+                loaded = (group.chunks[ordinal].in_memory() for group in table.row_groups)
+                arrays += [buffers[column.part == "validity"] for buffers in loaded]
+    return Demand(len(program.steps), size, [array for array in arrays if array is not None])
 
 
 def same_value(left: Any, right: Any) -> bool:

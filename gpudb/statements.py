@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from gpudb.errors import CatalogError, ConversionError, NotSupportedError, OperationalError
+from gpudb.errors import CatalogError, ConversionError, DeviceError, NotSupportedError, OperationalError
 from gpudb.planner import statements
 from gpudb.session import Result, Session, StatementCatalog
 from gpudb.storage.table import TableBuilder, TableVersion
@@ -58,11 +59,24 @@ def run_statement(
             return _nothing()
         case statements.Show():
             name = session.settings.canonical(statement.name)
+            if name == "device":
+                return _device(session)
             return _table([(name, VARCHAR)], [(str(session.settings[name]),)])
     name = type(statement).__name__.upper()
     raise NotSupportedError(
         f"{name} is not supported: every statement commits by itself", hint="leave the transaction statements out"
     )
+
+
+def _device(session: Session) -> Result:
+    """SHOW device: the setting, where it lets statements run, and why not on a GPU."""
+    wanted, devices = session.settings["device"], session.database.devices
+    why = devices.why_no_gpu()
+    if wanted in ("gpu", "gpu!") and why is None:
+        with contextlib.suppress(DeviceError):
+            devices.choose(session.settings)  # which looks for it
+        why = devices.why_no_gpu()
+    return _table([("device", VARCHAR), ("no_gpu", VARCHAR)], [(wanted,), (why,)])
 
 
 def _nothing() -> Result:

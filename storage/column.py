@@ -133,6 +133,10 @@ class Chunk:
         """(rows,) decoded: int64 for exact types and codes, or the floats; what lies under NULL means nothing."""
         return decode(self.stored, self.rows, self.base, self.scale)
 
+    def in_memory(self) -> Buffers:
+        """(stored, validity), as far as they are there without reading a file."""
+        return self.stored, self.validity
+
     def release(self) -> None:
         """Let memory go that can be had again from a file: the pages of a mapping, or a widened copy of them."""
 
@@ -204,6 +208,9 @@ class LazyChunk(Chunk):
                     buffers = self._load()
                     object.__setattr__(self, "_buffers", buffers)
         return buffers
+
+    def in_memory(self) -> Buffers:
+        return self._buffers or (None, None)
 
     @property
     def stored(self) -> np.ndarray | None:

@@ -1,47 +1,113 @@
 """Devices: where programs run.  One module a device, one class each; `Devices` chooses between them.
 
 cpu        kernels compiled by the host compiler, all cores
+cuda       the same kernels compiled by NVRTC, on the first NVIDIA GPU
 reference  NumPy, running the opcode table's bodies: slow, always there, the living definition
 lanes      for tests: the cpu's kernels with many lanes a block, as a GPU runs them; no session can choose it
 """
 
 from __future__ import annotations
 
+import importlib.util
 import logging
+import threading
 from collections.abc import Mapping
 from typing import Any
 
-from gpudb.errors import DeviceError
+from gpudb.devices.costs import Costs, Demand
+from gpudb.errors import DeviceError, DeviceMemoryError
 
 logger = logging.getLogger("gpudb")
+
+UNDECIDED = "auto"  # the reason that choose() gives where cheapest() has to be asked
 
 
 class Devices:
     """The devices of one process, made when first used."""
 
     def __init__(self) -> None:
+        self.costs = Costs()
         self._made: dict[Any, Any] = {}
         self._missing: dict[str, DeviceError] = {}
         self._logged: set[str] = set()
+        self._lock = threading.RLock()
+        self._has_cupy: bool | None = None  # not looked for yet: 0.2 ms
 
     def choose(self, settings: Mapping[str, Any]) -> tuple[Any, str, str | None]:
         """(device, reason, fallback or None) for SET device.  Raises DeviceError where the wanted one cannot be had."""
         wanted = settings["device"]
         if wanted == "reference":
             return self._device("reference", settings), "SET device = 'reference'", None
-        if wanted == "gpu!":
-            raise DeviceError("no GPU can be used", hint="this version runs on cpu and reference")
-        fallback = "gpu: not available in this version" if wanted == "gpu" else None
-        if fallback is not None:
+        reason, fallback = f"SET device = '{wanted}'", None
+        if wanted in ("gpu", "gpu!"):
+            try:
+                return self._gpu(settings), reason, None
+            except DeviceError as error:
+                if wanted == "gpu!":
+                    hint = error.hint or "SET device = 'gpu' runs queries elsewhere where there is none"
+                    raise DeviceError(f"no GPU can be used: {error.message}", hint=hint) from None
+                fallback = f"gpu: {error.message}"
             self._log_once(fallback)
-        if wanted == "cpu":
-            return self._device("cpu", settings), "SET device = 'cpu'", None
+        if wanted == "auto":
+            reason = UNDECIDED if self.why_no_gpu() is None else "no GPU"
         try:
-            return self._device("cpu", settings), "no GPU" if wanted == "auto" else "SET device = 'gpu'", fallback
+            return self._device("cpu", settings), reason, fallback
         except DeviceError as error:
-            reason = f"cpu: {error.message}"
-            self._log_once(reason)
-            return self._device("reference", settings), "no host library", reason
+            if wanted == "cpu":
+                raise
+            missing = f"cpu: {error.message}"
+            self._log_once(missing)
+            return self._device("reference", settings), "no host library", missing
+
+    def cheapest(self, cpu: Any, settings: Mapping[str, Any], demand: Demand) -> tuple[Any, str]:
+        """(device, reason) for a statement under auto: the GPU where it would be done sooner, by what was measured.
+
+        A GPU is started for the first statement that is long enough to be worth it.
+        """
+        on_cpu = self.costs.cpu_seconds(demand)
+        if on_cpu < self.costs.worth_a_gpu_s:
+            return cpu, f"auto: about {on_cpu * 1e3:.1f} ms on cpu, too little for a GPU"
+        try:
+            gpu = self._gpu(settings)
+        except DeviceError as error:
+            self._log_once(f"gpu: {error.message}")
+            return cpu, f"auto: no GPU: {error.message}"
+        on_gpu = self.costs.gpu_seconds(demand, gpu)
+        figures = f"about {on_cpu * 1e3:.1f} ms on cpu, {on_gpu * 1e3:.1f} ms on {gpu.name}"
+        return (gpu if on_gpu < on_cpu else cpu), f"auto: {figures}"
+
+    def after(self, device: Any, error: DeviceError, settings: Mapping[str, Any]) -> tuple[Any, str]:
+        """(device, why) to run a statement on that failed on a GPU; raises the error where it may run nowhere else."""
+        if device.name != "cuda" or settings["device"] == "gpu!":
+            raise error
+        why = f"gpu: {error.message}"
+        self._log_once(why)
+        device, _, missing = self.choose({**settings, "device": "auto"})
+        return device, why if missing is None else f"{why}; {missing}"
+
+    def why_no_gpu(self) -> str | None:
+        """Why no GPU can be used, or None where one may be: it is looked for when it is first wanted."""
+        if "cuda" in self._missing:
+            return self._missing["cuda"].message
+        made = self._made.get("cuda")
+        if made is not None:
+            return None if made.lost is None else f"device cuda: lost: {made.lost}"
+        if self._has_cupy is None:
+            self._has_cupy = importlib.util.find_spec("cupy") is not None
+        if not self._has_cupy:
+            self._missing["cuda"] = DeviceError(
+                "device cuda: CuPy is not installed", hint="pip install 'gpudb-engine[gpu]'"
+            )
+            return self._missing["cuda"].message
+        return None
+
+    def _gpu(self, settings: Mapping[str, Any]) -> Any:
+        """The GPU.  Raises DeviceError where there is none, or it is lost."""
+        why = self.why_no_gpu()
+        if why is not None:
+            missing = self._missing.get("cuda")
+            raise DeviceError(why, hint="start this process anew" if missing is None else missing.hint)
+        return self._device("cuda", settings)
 
     def _log_once(self, text: str) -> None:
         if text not in self._logged:
@@ -50,17 +116,23 @@ class Devices:
 
     def _device(self, name: str, settings: Mapping[str, Any]) -> Any:
         key: Any = name
+        if name != "reference" and name in self._missing:
+            raise self._missing[name]
         if name == "cpu":
-            if name in self._missing:
-                raise self._missing[name]
             key = (name, settings["threads"], settings["tile_rows"])
-        if key not in self._made:
-            try:
-                self._made[key] = self._make(name, settings)
-            except DeviceError as error:
-                self._missing[name] = error
-                raise
-        return self._made[key]
+        made = self._made.get(key)
+        if made is None:
+            with self._lock:
+                made = self._made.get(key)
+                if made is None:
+                    try:
+                        made = self._made[key] = self._make(name, settings)
+                    except DeviceMemoryError:
+                        raise  # others have the memory now, and may give it back
+                    except DeviceError as error:
+                        self._missing[name] = DeviceError(error.message, hint=error.hint)
+                        raise
+        return made
 
     @staticmethod
     def _make(name: str, settings: Mapping[str, Any]) -> Any:
@@ -68,6 +140,10 @@ class Devices:
             from gpudb.devices.cpu import CpuDevice
 
             return CpuDevice(settings["threads"], settings["tile_rows"])
+        if name == "cuda":
+            from gpudb.devices.cuda import CudaDevice
+
+            return CudaDevice()
         from gpudb.devices.reference import ReferenceDevice
 
         return ReferenceDevice()

@@ -79,6 +79,10 @@ class Run:
     profile: list[StepProfile] | None = None
     sparing: bool = False
 
+    def again(self, sparing: bool) -> Run:
+        """The statement from its start: it is cancelled, and its time runs out, as this run would have."""
+        return Run(Ledger(self.ledger.limit), self.cancel, timer=self.timer, profile=self.profile, sparing=sparing)
+
     def check(self) -> None:
         """Raise QueryCancelled if somebody asked for it; value 2 means the time-out."""
         if self.cancel[0]:

@@ -332,13 +332,13 @@ def execute(
 
 
 def export(
-    machine: Machine, result: StepRows, names: tuple[str, ...], types: tuple[SqlType, ...]
+    machine: Machine, result: StepRows, names: tuple[str, ...], types: tuple[SqlType, ...], first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a result as record batches of at most BATCH_ROWS rows."""
+    """The rows of a result as record batches of at most BATCH_ROWS rows, from the batch numbered `first` on."""
     emitted, sink = result.emitted, result.sink
     assert emitted is not None and sink is not None
     schema = pa.schema([pa.field(name, sql.arrow) for name, sql in zip(names, types, strict=True)])
-    for start in range(0, emitted.rows, BATCH_ROWS):
+    for start in range(first * BATCH_ROWS, emitted.rows, BATCH_ROWS):
         machine.run.check()
         rows = min(BATCH_ROWS, emitted.rows - start)
         arrays = []

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.machinery
 import mmap
 import os
 import pickle
@@ -208,6 +209,7 @@ class FakeGpu:
         self.cuda = self._namespace()
         self.cupy = types.ModuleType("cupy")
         self.cupy.cuda = self.cuda  # type: ignore[attr-defined]
+        self.cupy.__spec__ = importlib.machinery.ModuleSpec("cupy", None)
 
     def close(self) -> None:
         """End the device's process."""
