@@ -79,12 +79,11 @@ class CudaDevice(KernelDevice):
     radix_bits = 4
     most_staged = STAGED_BYTES
 
-    def __init__(self, tile_rows: int | None = None, lanes: int = LANES, memory_limit: int | None = None) -> None:
+    def __init__(self, tile_rows: int | None = None, lanes: int | None = None, memory_limit: int | None = None) -> None:
         self.lost: str | None = None
-        self.lanes = lanes
+        self.lanes = lanes or LANES
         self.tile_rows = tile_rows or KernelDevice.tile_rows
-        self.scratch_bytes = (lanes + 9 & ~7) * 8  # SCRATCH_WORDS
-        self.streamed_bytes = STREAMED_BYTES
+        self.scratch_bytes = (self.lanes + 9 & ~7) * 8  # SCRATCH_WORDS
         self._process = os.getpid()
         self._local = threading.local()
         self._sending = threading.RLock()
@@ -103,10 +102,11 @@ class CudaDevice(KernelDevice):
                 self._pool.set_limit(size=memory_limit)
                 free = min(free, memory_limit)
         self.columns = Residency(int(free * COLUMNS_SHARE), self._uploaded)
+        self.streamed_bytes = min(STREAMED_BYTES, free // 16)
         self._load()
         self._buffers = [self._host_buffer(PINNED_BYTES) for _ in range(2)]
         self._turn = 0
-        self._measure()
+        self._measure(min(4 << 20, free // 16))
 
     # ------------------------------------------------------------------------------- kernels
 
@@ -304,8 +304,7 @@ class CudaDevice(KernelDevice):
 
     def _streamed(self, work: Work, parts: list[Part]) -> list[Part]:
         """Parts, split where one is too large, with their host columns in places of two slots; the plan is work.streamed."""
-        limit = SPARING_BYTES if work.run.sparing else self.streamed_bytes
-        limit = min(limit, self.streamed_bytes)
+        limit = min(SPARING_BYTES, self.streamed_bytes // 4) if work.run.sparing else self.streamed_bytes
         tile_rows = self.tile_rows_of(work.pipeline)
         pieces = [piece for part in parts for piece in self._split(work.pipeline, part, limit)]
         batches = [_Batch(0, 0, [])]
@@ -456,9 +455,8 @@ class CudaDevice(KernelDevice):
 
     # ------------------------------------------------------------------------------- what it costs
 
-    def _measure(self) -> None:
-        """Seconds of a launch and the wait for it, of a byte copied in, and of a byte read on the device."""
-        size = 4 << 20
+    def _measure(self, size: int) -> None:
+        """Seconds of a launch and the wait for it, of a byte copied in, and of a byte read on the device; by `size` bytes."""
         word, source, target = self.zeros(64), self.zeros(size), self.zeros(size)
         host = np.zeros(size, np.uint8)
         fill = structs.FillLaunch(words=self.address(word), initial=self.address(word), groups=1, stride=1)

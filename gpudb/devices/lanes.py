@@ -109,7 +109,7 @@ class LanesDevice(CpuDevice):
         memory[:] = GARBAGE
         return memory
 
-    def arena(self, size: int) -> None:
+    def arena(self, blocks: int, arena_bytes: int) -> None:
         """None: a block has its shared memory from the library, which fills it with garbage."""
 
     def blocks(self, tiles: int) -> int:

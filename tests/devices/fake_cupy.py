@@ -20,6 +20,7 @@ import mmap
 import os
 import pickle
 import random
+import re
 import select
 import subprocess
 import sys
@@ -33,7 +34,8 @@ from typing import Any
 import numpy as np
 
 from gpudb.devices import launch as structs
-from gpudb.kernels import lanes_source
+from gpudb.devices.lanes import compiler_flags
+from gpudb.kernels import device_source, lanes_source
 from gpudb.kernels.host_build import host_library
 
 LANES = 32
@@ -52,17 +54,8 @@ DEFAULT_SHARED, MOST_SHARED = 48 << 10, 99 << 10
 SECONDS = 300  # that a launch may take before the test gives up
 
 STRUCTS: dict[str, type[ctypes.Structure]] = {
-    "gpudb_pipeline": structs.Launch,
-    "gpudb_merge": structs.MergeLaunch,
-    "gpudb_rehash": structs.GroupTable,
-    "gpudb_fill": structs.FillLaunch,
-    "gpudb_present": structs.PresentLaunch,
-    "gpudb_offsets": structs.OffsetsLaunch,
-    "gpudb_compact": structs.CompactLaunch,
-    "gpudb_pack_bits": structs.BitsLaunch,
-    "gpudb_text_count": structs.TextLaunch,
-    "gpudb_text_copy": structs.TextLaunch,
-    **{f"gpudb_sort_{name}": structs.SortLaunch for name in ("range", "start", "load", "count", "scan", "scatter")},
+    kernel: getattr(structs, struct)
+    for kernel, struct in re.findall(r"^ENTRY\((\w+), (\w+)\)", device_source(), re.MULTILINE)
 }
 
 # The device's process: maps the memory at its address, nothing of it accessible, and runs what it is sent.
@@ -76,26 +69,23 @@ libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 NOREPLACE = 0x100000
 assert libc.mmap(base, size, 0, mmap.MAP_SHARED | NOREPLACE, descriptor, 0) == base, ctypes.get_errno()
 kernels = ctypes.CDLL(library)
-kernels.gpudb_lanes_seed.argtypes = [ctypes.c_uint64]
-kernels.gpudb_lanes_seed(seed)
+launch = kernels.gpudb_lanes_launch
+launch.argtypes = [
+    ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_int64
+]
+launch.restype = None
 text = ctypes.create_string_buffer(512)
-keep = None
 while True:
     try:
-        protections, name, argument, blocks, shared, arena_field = pickle.load(sys.stdin.buffer)
+        protections, name, argument, blocks = pickle.load(sys.stdin.buffer)
     except EOFError:
         break
     for address, length, access in protections:
         assert libc.mprotect(address, length, access) == 0, ctypes.get_errno()
     buffer = ctypes.create_string_buffer(argument, len(argument))
-    if shared:
-        length = -(-blocks * shared // 4096) * 4096
-        keep = mmap.mmap(-1, length)
-        keep.write(bytes([0xA5]) * length)
-        end = ctypes.addressof(ctypes.c_char.from_buffer(keep)) + length
-        ctypes.c_uint64.from_buffer(buffer, arena_field).value = end - blocks * shared
-    getattr(kernels, name)(buffer, ctypes.c_int64(blocks))
-    kernels.gpudb_lanes_error(text, ctypes.c_int64(len(text)))
+    seed = (seed * 0x5851F42D4C957F2D + 1) % 2**64 | 1
+    text.value = b""
+    launch(ctypes.cast(getattr(kernels, name), ctypes.c_void_p), ctypes.addressof(buffer), blocks, seed, text, len(text))
     pickle.dump(text.value.decode(), sys.stdout.buffer)
     sys.stdout.buffer.flush()
 """
@@ -197,7 +187,7 @@ class FakeGpu:
         os.ftruncate(self._descriptor, REGION)
         self._map = mmap.mmap(self._descriptor, REGION)
         self.bytes = np.frombuffer(self._map, np.uint8)
-        library = str(host_library(lanes_source(lanes)))
+        library = str(host_library(lanes_source(lanes), extra_flags=compiler_flags()))
         arguments = [str(n) for n in (self._descriptor, BASE, REGION)] + [library, "7"]
         self._process = subprocess.Popen(
             [sys.executable, "-S", "-E", "-c", PROCESS, *arguments],
@@ -356,7 +346,7 @@ class FakeGpu:
 
     # ------------------------------------------------------------------------------- launches
 
-    def run_kernel(self, name: str, argument: bytes, blocks: int, shared: int) -> None:
+    def run_kernel(self, name: str, argument: bytes, blocks: int) -> None:
         """Run a kernel in the device's process; where that ends, by an address that is not its own, the device is lost."""
         self.counts["kernel"] += 1
         code = self.faults.codes.get("kernel", {}).get(self.counts["kernel"])
@@ -372,8 +362,7 @@ class FakeGpu:
             if kind is structs.Pointer and value:
                 self.at(value, 1, f"{name}: {pointer}")
         self.launched.append(name)
-        arena = structs.Launch.arena.offset if shared else 0
-        message = pickle.dumps((self.protections, name, argument, blocks, shared, arena))
+        message = pickle.dumps((self.protections, name, argument, blocks))
         self.protections = []
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
@@ -596,7 +585,7 @@ class FakeGpu:
                     gpu.count("launch", CUDADriverError)
                     gpu.kernels_on = stream
                     content = argument.tobytes()
-                    gpu.put(stream, lambda: gpu.run_kernel(self.name, content, grid[0], shared_mem))
+                    gpu.put(stream, lambda: gpu.run_kernel(self.name, content, grid[0]))
 
         class Module:
             """A cubin."""
@@ -689,12 +678,14 @@ def fake_gpu(**options: Any) -> Iterator[FakeGpu]:
     """A fake that `import cupy` finds, with kernels that need no NVRTC."""
     import pytest
 
+    from gpudb.devices import cuda
     from gpudb.kernels import nvrtc
 
     gpu = FakeGpu(**options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "cupy", gpu.cupy)
         patch.setitem(sys.modules, "cupy.cuda", gpu.cuda)
+        patch.setattr(cuda, "LANES", gpu.lanes)
         patch.setattr(nvrtc, "compile_cubin", lambda source, arch: nvrtc.Cubin(b"\x7fELF", "", {}))
         try:
             yield gpu

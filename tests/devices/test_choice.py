@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from gpudb.devices.cuda import CudaDevice
 from gpudb.errors import DeviceError
 from gpudb.kernels import nvrtc
 from gpudb.session import Database, Session
-from tests.devices.fake_cupy import LANES, FakeGpu, Faults, fake_gpu
+from tests.devices.fake_cupy import FakeGpu, Faults, fake_gpu
 from tests.devices.test_parity import tables
 
 
-def fresh_session(device: str, gpu: FakeGpu | None = None) -> Session:
-    """A session over the tables whose GPU, if it is asked for, has the lanes of the fake."""
+def fresh_session(device: str) -> Session:
+    """A session over the tables."""
     shared = Database()
     shared.storage = tables().storage
     made = Session(shared)
@@ -28,18 +27,7 @@ def fresh_session(device: str, gpu: FakeGpu | None = None) -> Session:
 
 
 @pytest.fixture
-def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks have as many lanes as the fake."""
-    start = CudaDevice.__init__
-
-    def init(self: CudaDevice, tile_rows: int | None = None, lanes: int = LANES, limit: int | None = None) -> None:
-        start(self, tile_rows, lanes, limit)
-
-    monkeypatch.setattr(CudaDevice, "__init__", init)
-
-
-@pytest.fixture
-def gpu(narrow: None) -> Iterator[FakeGpu]:
+def gpu() -> Iterator[FakeGpu]:
     with fake_gpu() as made:
         yield made
 
@@ -103,7 +91,7 @@ def test_what_the_cpu_takes_is_learned_from_what_it_took() -> None:
     assert costs.cpu_byte_s < 1.0, "a few bytes say nothing"
 
 
-def test_without_a_gpu_gpu_falls_back_and_says_why(narrow: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_gpu_gpu_falls_back_and_says_why(caplog: pytest.LogCaptureFixture) -> None:
     faults = Faults().at("wait", 1, 35, times=9)
     with fake_gpu(faults=faults) as gpu, caplog.at_level(logging.WARNING, "gpudb"):
         gpu.sticky = 35  # as without a driver: every call fails

@@ -13,7 +13,7 @@ import pytest
 from gpudb.devices.cuda import CudaDevice
 from gpudb.errors import Error
 from gpudb.session import Database, Session
-from tests.devices.fake_cupy import LANES, FakeGpu, fake_gpu
+from tests.devices.fake_cupy import FakeGpu, fake_gpu
 from tests.devices.queries import FAILING, QUERIES, content
 from tests.devices.test_parity import OneDevice, answer, tables
 
@@ -22,7 +22,7 @@ from tests.devices.test_parity import OneDevice, answer, tables
 def session_on(tile_rows: int = 256, **options: Any) -> Iterator[tuple[Session, CudaDevice, FakeGpu]]:
     """A session over the tables, its only device, and the GPU behind that."""
     with fake_gpu(**options) as gpu:
-        device = CudaDevice(tile_rows, LANES)
+        device = CudaDevice(tile_rows)
         shared = Database()
         shared.storage = tables().storage
         shared.devices = OneDevice(device)  # type: ignore[assignment]
