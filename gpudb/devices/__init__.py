@@ -49,7 +49,8 @@ class Devices:
                 fallback = f"gpu: {error.message}"
             self._log_once(fallback)
         if wanted == "auto":
-            reason = UNDECIDED if self.why_no_gpu() is None else "no GPU"
+            why = self.why_no_gpu()
+            reason = UNDECIDED if why is None else f"no GPU: {why}" if self._has_cupy else "no GPU"
         try:
             return self._device("cpu", settings), reason, fallback
         except DeviceError as error:

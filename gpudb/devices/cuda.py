@@ -408,6 +408,8 @@ class CudaDevice(KernelDevice):
                 waits += 1
                 time.sleep(0 if waits < 50 else min(1e-3, waits * 1e-6))
             self._compute.synchronize()
+            if told:
+                self._copies.synchronize()  # the word is free before long: nothing may be on its way there
 
     # ------------------------------------------------------------------------------- errors
 
@@ -447,7 +449,7 @@ class CudaDevice(KernelDevice):
             return DeviceMemoryError(f"device cuda: out of memory: cannot {doing}")
         if code in HARMLESS:
             return DeviceError(f"device cuda: cannot {doing}: {error}")
-        self._lose(f"cannot {doing}: {error}")
+        self._lose(f"cannot {doing}: {error}, code {code}")
         return DeviceLostError(f"device cuda: lost: {self.lost}", hint="start this process anew")
 
     def _lose(self, why: str) -> None:

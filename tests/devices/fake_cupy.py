@@ -459,7 +459,7 @@ class FakeGpu:
             def copy_from_host_async(self, mem: int, size: int, stream: Any = None) -> None:
                 with gpu.lock:
                     _no_device_address(mem)
-                    here, keep = self.ptr, self
+                    here = self.ptr
                     pinned = any(at <= mem and mem + size <= at + length for at, length in gpu.pinned.items())
                     staged = (
                         None if pinned else ctypes.string_at(mem, size)
@@ -468,7 +468,6 @@ class FakeGpu:
                     def run() -> None:
                         source = ctypes.string_at(mem, size) if staged is None else staged
                         gpu.at(here, size, "copy from the host")[:] = np.frombuffer(source, np.uint8)
-                        _ = keep
 
                     self._copy(stream, run)
 
