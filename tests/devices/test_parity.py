@@ -16,6 +16,7 @@ from gpudb.devices.reference import ReferenceDevice
 from gpudb.errors import DeviceError, Error
 from gpudb.session import Database, Session
 from tests.devices.queries import FAILING, QUERIES, content, database
+from tests.devices.variants import OneDevice
 
 DEVICES = {
     f"cpu, {threads} threads, tiles of {tile_rows}": (CpuDevice, threads, tile_rows)
@@ -26,16 +27,6 @@ LANES = {
     "lanes, 2 blocks, tiles of 64": (LanesDevice, 2, 64),
     "lanes, 3 blocks, tiles of 1024": (LanesDevice, 3, 1024),
 }
-
-
-class OneDevice:
-    """Chooses the same device whatever the settings say."""
-
-    def __init__(self, device: Any) -> None:
-        self.device = device
-
-    def choose(self, settings: Any) -> tuple[Any, str, None]:
-        return self.device, "a test", None
 
 
 @cache
@@ -53,7 +44,7 @@ def session(name: str) -> Session:
         device = make(threads, tile_rows)
     shared = Database()
     shared.storage = tables().storage
-    shared.devices = OneDevice(device)  # type: ignore[assignment]
+    shared.devices = OneDevice(device)
     return Session(shared)
 
 

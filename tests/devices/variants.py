@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gpudb.devices import Devices
 from gpudb.devices.cpu import CpuDevice
 from gpudb.devices.lanes import LanesDevice
 from gpudb.devices.reference import ReferenceDevice
@@ -49,10 +50,11 @@ class Variant:
         return LanesDevice(self.threads, self.tile_rows, lanes=self.lanes)
 
 
-class OneDevice:
+class OneDevice(Devices):
     """Chooses the same device whatever the settings say."""
 
     def __init__(self, device: Any) -> None:
+        super().__init__()
         self.device = device
 
     def choose(self, settings: Any) -> tuple[Any, str, None]:
@@ -68,7 +70,7 @@ def session_on(made: Any, tables: Sequence[TableVersion]) -> Session:
     """A session of its own database that holds the tables and runs on one device."""
     database = Database()
     database.storage.commit({table.name: table for table in tables}, database.storage.version)
-    database.devices = OneDevice(made)  # type: ignore[assignment]
+    database.devices = OneDevice(made)
     return Session(database)
 
 
