@@ -5,6 +5,7 @@ Statistics are rounded outwards (ranges and row bounds to powers of two), so tha
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,11 +51,77 @@ class TableLayout:
     version: int
 
 
+@dataclass(frozen=True)
+class View:
+    """A query with a name; it is bound anew wherever it is used.
+
+    name     as written; `schema.view` in a schema other than main
+    columns  names of its first columns, where it was made with names
+    sql      the query
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    sql: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A schema other than main, which is always there."""
+
+    name: str
+
+
+Definition = View | Schema
+"""What a database holds beside tables, under `definition_key`."""
+
+
+def qualified(name: str, schema: str = "main") -> str:
+    """The name of a table or view in the catalog: `table`, or `schema.table`; a part with a dot stands in double quotes."""
+    parts = [name] if schema.lower() == "main" else [schema, name]
+    return ".".join(_quoted(part) for part in parts)
+
+
+def _quoted(part: str) -> str:
+    return '"' + part.replace('"', '""') + '"' if "." in part or '"' in part else part
+
+
+_PART = re.compile(r'"(?:[^"]|"")*"|[^.]+')
+
+
+def _parts(name: str) -> list[str]:
+    """A name of the catalog, taken apart, without its quotes."""
+    return [part[1:-1].replace('""', '"') if part[0] == '"' else part for part in _PART.findall(name)]
+
+
+def schema_of(name: str) -> str | None:
+    """The schema of a name of the catalog; None for main."""
+    parts = _parts(name)
+    return parts[0] if len(parts) > 1 else None
+
+
+def name_in_schema(name: str) -> str:
+    """A name of the catalog without its schema and quotes."""
+    return _parts(name)[-1]
+
+
+def definition_key(definition: Definition) -> str:
+    """Views share the names of tables; a schema's key ends with a dot, which no table's does."""
+    name = definition.name.casefold()
+    return name if isinstance(definition, View) else _quoted(name) + "."
+
+
 class Catalog(Protocol):
-    """Names to tables; implemented by the session over its pinned versions."""
+    """Names to tables; implemented by the session over its pinned versions.  Names are those that `qualified` makes."""
 
     def table(self, name: str) -> TableLayout | None:
         """The table or registered relation called `name` (case-insensitive), or None."""
+
+    def view(self, name: str) -> View | None:
+        """The view called `name` (case-insensitive), or None; no table has the name of a view."""
+
+    def has_schema(self, name: str) -> bool:
+        """Is there a schema called `name` (case-insensitive)?"""
 
     def table_names(self) -> list[str]:
         """All names, for hints and SHOW TABLES."""

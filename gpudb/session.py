@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from gpudb import vm
-from gpudb.catalog import TableLayout
+from gpudb.catalog import Schema, TableLayout, View, definition_key, name_in_schema, qualified, schema_of
 from gpudb.devices import UNDECIDED, Devices
 from gpudb.devices.costs import Demand
 from gpudb.devices.work import Ledger, Run, StepProfile
@@ -61,14 +61,14 @@ class CachedPlan:
 
     sql       the statement that it was made for: places in errors count from there
     consumed  (literal slot, value) pairs that shaped the plan
-    layouts   (table key, layout version) of the tables it reads
+    states    (key, `StatementCatalog.state`) of the tables and views it reads
     """
 
     sql: str
     program: Program
     types: tuple[SqlType, ...]
     consumed: tuple[tuple[int, Any], ...]
-    layouts: tuple[tuple[str, int], ...]
+    states: tuple[tuple[str, object], ...]
 
 
 @dataclass
@@ -131,9 +131,28 @@ class StatementCatalog:
         empty = TableVersion.empty(key, self.relations[key].columns)
         return self._keyed(key, empty.layout())
 
+    def view(self, name: str) -> View | None:
+        """The view of a name; a registered relation hides it."""
+        found = self.snapshot.definitions.get(name.casefold())
+        return found if isinstance(found, View) and not self.session.is_registered(name.lower()) else None
+
+    def has_schema(self, name: str) -> bool:
+        """Is there a schema of this name beside main?"""
+        return definition_key(Schema(name)) in self.snapshot.definitions
+
+    def names(self) -> set[str]:
+        """The catalog's names of all tables and views."""
+        views = (one.name for one in self.snapshot.definitions.values() if isinstance(one, View))
+        return {*self.snapshot, *views}
+
     def table_names(self) -> list[str]:
         """All names, sorted."""
-        return sorted({*self.snapshot, *self.session.registered_names()})
+        return sorted({*self.names(), *self.session.registered_names()})
+
+    def state(self, key: str) -> object:
+        """What a kept plan that reads a table or view relies on; None where there is neither."""
+        layout = self.table(key)
+        return self.view(key) if layout is None else layout.version
 
     def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
         """The rows of files as a relation of this statement."""
@@ -202,15 +221,17 @@ class Session:
     def register(self, name: str, data: Any) -> None:
         """Make an Arrow table, a pandas or a polars frame readable as `name` in this session."""
         with self._lock:
-            self._registered[name.lower()] = (name, data)
-            self._encoded[name.lower()] = table_from_arrow(name, data)
+            key = qualified(name).lower()
+            self._registered[key] = (name, data)
+            self._encoded[key] = table_from_arrow(name, data)
 
     def unregister(self, name: str) -> None:
         """Forget a registered relation."""
         with self._lock:
-            if self._registered.pop(name.lower(), None) is None:
+            key = qualified(name).lower()
+            if self._registered.pop(key, None) is None:
                 raise CatalogError(f"nothing is registered under this name: {name}")
-            self._encoded.pop(name.lower(), None)
+            self._encoded.pop(key, None)
 
     def is_registered(self, key: str) -> bool:
         """Is there a registered relation of this (lower-case) name?"""
@@ -225,16 +246,26 @@ class Session:
         return [name for name, _ in self._registered.values()]
 
     def tables(self) -> list[str]:
-        """Names of the tables and registered relations, sorted."""
-        return sorted({*self.database.storage.snapshot(), *self.registered_names()})
+        """Names of the tables and views of schema main and of registered relations, sorted."""
+        names = StatementCatalog(self, self.database.storage.snapshot()).names()
+        inside = {name_in_schema(name) for name in names if schema_of(name) is None}
+        return sorted({*inside, *self.registered_names()})
+
+    def view(self, name: str) -> View | None:
+        """The view of a name in schema main, or None."""
+        return StatementCatalog(self, self.database.storage.snapshot()).view(qualified(name))
 
     def columns(self, table: str) -> list[tuple[str, SqlType]]:
-        """(name, SQL type) of a table's columns."""
+        """(name, SQL type) of the columns of a table or view of schema main."""
         catalog = StatementCatalog(self, self.database.storage.snapshot())
-        layout = catalog.table(table)
-        if layout is None:
+        layout, view = catalog.table(qualified(table)), catalog.view(qualified(table))
+        if layout is not None:
+            return list(layout.columns)
+        if view is None:
             raise CatalogError(f"table not found: {table}")
-        return list(layout.columns)
+        from gpudb.planner.bind import view_columns
+
+        return view_columns(view, catalog, self.settings)
 
     @staticmethod
     def split_statements(sql: str) -> list[str]:
@@ -301,8 +332,7 @@ class Session:
             return None
         for plan in self.database.plans.get(key, ()):
             if all(same_value(raw[slot], value) for slot, value in plan.consumed) and all(
-                (layout := catalog.table(table)) is not None and layout.version == version
-                for table, version in plan.layouts
+                catalog.state(key) == state for key, state in plan.states
             ):
                 return plan
         return None
@@ -365,15 +395,11 @@ class Session:
         if not self.settings["plan_cache"]:
             return
         consumed = tuple((slot, raw[slot]) for slot in sorted(statement.consumed) if slot < len(raw))
-        layouts = []
-        for table in {*program.tables, *statement.tables}:
-            layout = catalog.table(table)
-            if layout is not None:
-                layouts.append((table, layout.version))
+        states = tuple((key, catalog.state(key)) for key in {*program.tables, *statement.tables})
         with self.database.lock:
             plans = self.database.plans
             kept = plans.setdefault(key, [])
-            kept.insert(0, CachedPlan(sql, program, program.types, consumed, tuple(layouts)))
+            kept.insert(0, CachedPlan(sql, program, program.types, consumed, states))
             del kept[8:]
             plans.move_to_end(key)
             while len(plans) > KEPT_PLANS:

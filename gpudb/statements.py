@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
+from gpudb.catalog import Definition, Schema, definition_key, schema_of
 from gpudb.errors import CatalogError, ConversionError, DeviceError, NotSupportedError, OperationalError
 from gpudb.planner import statements
 from gpudb.session import Result, Session, StatementCatalog
@@ -32,6 +33,17 @@ def run_statement(
             return _create_as(session, statement, raw, catalog, lap)
         case statements.DropTable():
             return _drop(session, statement, catalog)
+        case statements.CreateView():
+            return _create_view(session, statement, catalog)
+        case statements.DropView():
+            return _define(session, catalog, {statement.name.casefold(): None})
+        case statements.CreateSchema():
+            schema = Schema(statement.name)
+            if statement.name.lower() == "main" or catalog.has_schema(statement.name):
+                return _nothing()
+            return _define(session, catalog, {definition_key(schema): schema})
+        case statements.DropSchema():
+            return _drop_schema(session, statement, catalog)
         case statements.Insert():
             batches = session.query_batches(statement.plan, raw, catalog, lap)
             return append_rows(session, statement.table, batches, catalog)
@@ -98,6 +110,10 @@ def _counted(rows: int) -> Result:
 
 def _make_room(name: str, catalog: StatementCatalog, if_not_exists: bool, or_replace: bool) -> bool:
     """May the table be made?  False where IF NOT EXISTS says to leave it."""
+    if catalog.view(name) is not None:
+        if if_not_exists:
+            return False
+        raise CatalogError(f"a view has this name: {name}", hint="DROP VIEW it")
     if name in catalog.snapshot:
         if if_not_exists:
             return False
@@ -164,6 +180,39 @@ def _drop(session: Session, statement: statements.DropTable, catalog: StatementC
             return _nothing()
         raise CatalogError(f"table not found: {statement.name}")
     session.database.storage.commit({statement.name: None}, catalog.snapshot.version)
+    return _nothing()
+
+
+def _define(session: Session, catalog: StatementCatalog, definitions: Mapping[str, Definition | None]) -> Result:
+    """Commit views and schemas, if there is something to do."""
+    known = catalog.snapshot.definitions
+    changes = {key: one for key, one in definitions.items() if known.get(key) != one}
+    if changes:
+        session.database.storage.commit({}, catalog.snapshot.version, changes)
+    return _nothing()
+
+
+def _create_view(session: Session, statement: statements.CreateView, catalog: StatementCatalog) -> Result:
+    name = statement.view.name
+    if name in catalog.snapshot:
+        raise CatalogError(f"a table has this name: {name}", hint="DROP TABLE it")
+    if catalog.view(name) is not None and not statement.or_replace:
+        if statement.if_not_exists:
+            return _nothing()
+        raise CatalogError(f"view already exists: {name}", hint="DROP VIEW it, or CREATE OR REPLACE VIEW")
+    return _define(session, catalog, {definition_key(statement.view): statement.view})
+
+
+def _drop_schema(session: Session, statement: statements.DropSchema, catalog: StatementCatalog) -> Result:
+    if not catalog.has_schema(statement.name):
+        return _nothing()
+    inside = [name for name in catalog.names() if (schema_of(name) or "").casefold() == statement.name.casefold()]
+    if inside and not statement.cascade:
+        raise CatalogError(f"schema is not empty: {statement.name}", hint="DROP SCHEMA ... CASCADE drops what is in it")
+    tables = {name: None for name in inside if name in catalog.snapshot}
+    views = {name.casefold(): None for name in inside if name not in catalog.snapshot}
+    gone = {**views, definition_key(Schema(statement.name)): None}
+    session.database.storage.commit(tables, catalog.snapshot.version, gone)
     return _nothing()
 
 

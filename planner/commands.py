@@ -12,6 +12,7 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
+from gpudb.catalog import qualified
 from gpudb.errors import NotSupportedError, ParseError
 from gpudb.planner.parse import Command
 from gpudb.planner.tokens import DIALECT, FUNCTION, closing_of, plain, span_of_token, split_at, typed_literals, word_of
@@ -77,10 +78,83 @@ def _expect_end(tokens: list[Token], index: int) -> None:
 
 
 def _name_at(tokens: list[Token], index: int, what: str) -> str:
-    """A possibly dotted name; quotes are gone, marks are removed."""
+    """One name; quotes are gone, marks are removed."""
     if index >= len(tokens):
         raise ParseError(f"{what} expected at end of input", span=span_of_token(tokens[-1]))
     return plain(tokens[index].text)
+
+
+def _dotted(tokens: list[Token], index: int, what: str) -> tuple[str, int]:
+    """(the catalog's name of table, schema.table or database.schema.table, the index behind it)."""
+    parts = [_name_at(tokens, index, what)]
+    index += 1
+    while index < len(tokens) and word_of(tokens[index]) == ".":
+        parts.append(_name_at(tokens, index + 1, what))
+        index += 2
+    return (qualified(parts[-1], parts[-2]) if len(parts) > 1 else qualified(parts[0])), index
+
+
+def _place(tokens: list[Token], start: int, end: int) -> tuple[int, int]:
+    return tokens[start].start, tokens[end - 1].end + 1
+
+
+def _words(tokens: list[Token], index: int, *words: str) -> int:
+    """The index behind the words if they stand at `index`, else `index`."""
+    found = [word_of(token) for token in tokens[index : index + len(words)]]
+    return index + len(words) if found == list(words) else index
+
+
+def _create(tokens: list[Token], sql: str) -> Any:
+    """CREATE VIEW and CREATE SCHEMA; CREATE TABLE is sqlglot's."""
+    start = _words(tokens, 1, "or", "replace")
+    kind = word_of(tokens[start]) if start < len(tokens) else ""
+    if kind in ("temp", "temporary", "recursive") and word_of(tokens[min(start + 1, len(tokens) - 1)]) == "view":
+        raise NotSupportedError(f"CREATE {kind.upper()} VIEW is not supported", span=span_of_token(tokens[start]))
+    if kind not in ("view", "schema"):
+        return _tree(tokens, sql)
+    index = _words(tokens, start + 1, "if", "not", "exists")
+    parts: dict[str, Any] = {"replace": start > 1, "exists": index > start + 1}
+    if kind == "schema":
+        parts["name"] = _name_at(tokens, index, "name of a schema")
+        _expect_end(tokens, index + 1)
+        return Command("create_schema", parts, {"name": span_of_token(tokens[index])})
+    parts["name"], end = _dotted(tokens, index, "name of a view")
+    spans = {"name": _place(tokens, index, end)}
+    parts["columns"] = []
+    if end < len(tokens) and word_of(tokens[end]) == "(":
+        closing = closing_of(tokens, end)
+        parts["columns"] = [plain(token.text) for token in tokens[end + 1 : closing] if word_of(token) != ","]
+        end = closing + 1
+    query = _words(tokens, end, "as")
+    if query == end or query >= len(tokens):
+        raise ParseError(
+            "AS and a query expected in CREATE VIEW", span=span_of_token(tokens[min(end, len(tokens) - 1)])
+        )
+    if word_of(tokens[query]) not in _QUERY_STARTS - {"create", "insert", "drop"}:
+        raise ParseError("query expected after AS", span=span_of_token(tokens[query]))
+    parts["sql"] = sql[tokens[query].start : tokens[-1].end + 1]
+    return Command("create_view", parts, spans)
+
+
+def _drop(tokens: list[Token], sql: str) -> Any:
+    """DROP VIEW and DROP SCHEMA; DROP TABLE is sqlglot's."""
+    kind = word_of(tokens[1]) if len(tokens) > 1 else ""
+    if kind not in ("view", "schema"):
+        return _tree(tokens, sql)
+    start = _words(tokens, 2, "if", "exists")
+    parts: dict[str, Any] = {"exists": start > 2}
+    if kind == "view":
+        parts["name"], end = _dotted(tokens, start, "name of a view")
+    else:
+        parts["name"], end = _name_at(tokens, start, "name of a schema"), start + 1
+    spans = {"name": _place(tokens, start, end)}
+    parts["cascade"] = end < len(tokens) and word_of(tokens[end]) == "cascade"
+    if end < len(tokens) and word_of(tokens[end]) in ("cascade", "restrict"):
+        end += 1
+    elif end < len(tokens) and word_of(tokens[end]) == ",":
+        raise NotSupportedError(f"DROP of several {kind}s is not supported", span=span_of_token(tokens[end]))
+    _expect_end(tokens, end)
+    return Command(f"drop_{kind}", parts, spans)
 
 
 def _explain(tokens: list[Token], sql: str) -> Command:
@@ -100,18 +174,18 @@ def _describe(tokens: list[Token], sql: str) -> Command:
         return Command("show_tables")
     if word_of(tokens[1]) in _QUERY_STARTS:
         return Command("describe", {"statement": statement(tokens[1:], sql)})
-    if len(tokens) == 2:
-        return Command("describe", {"table": _name_at(tokens, 1, "table")}, {"table": span_of_token(tokens[1])})
-    raise ParseError(f"syntax error at or near: {tokens[2].text}", span=span_of_token(tokens[2]))
+    name, end = _dotted(tokens, 1, "table")
+    _expect_end(tokens, end)
+    return Command("describe", {"table": name}, {"table": _place(tokens, 1, end)})
 
 
 def _show(tokens: list[Token], sql: str) -> Command:
     words = [word_of(token) for token in tokens[1:]]
     if words in (["tables"], ["all", "tables"]):
         return Command("show_tables")
-    name = _name_at(tokens, 1, "name")
-    _expect_end(tokens, 2)
-    return Command("show", {"name": name}, {"name": span_of_token(tokens[1])})
+    name, end = _dotted(tokens, 1, "name")
+    _expect_end(tokens, end)
+    return Command("show", {"name": name}, {"name": _place(tokens, 1, end)})
 
 
 def _set(tokens: list[Token], sql: str) -> Command:
@@ -182,8 +256,8 @@ def _copy(tokens: list[Token], sql: str) -> Command:
         parts["statement"] = statement(tokens[2:end], sql)
         index = end + 1
     else:
-        parts["table"], spans["table"] = plain(tokens[1].text), span_of_token(tokens[1])
-        index = 2
+        parts["table"], index = _dotted(tokens, 1, "table")
+        spans["table"] = _place(tokens, 1, index)
         if index < len(tokens) and word_of(tokens[index]) == "(":
             end = closing_of(tokens, index)
             parts["columns"] = [
@@ -244,6 +318,8 @@ def _option_value(tokens: list[Token]) -> Any:
 
 
 _COMMANDS = {
+    "create": _create,
+    "drop": _drop,
     "explain": _explain,
     "describe": _describe,
     "desc": _describe,

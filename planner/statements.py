@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, Literal
 
+from gpudb.catalog import View
 from gpudb.planner.logical import Node
 from gpudb.record import record
 from gpudb.types import SqlType
@@ -20,7 +21,7 @@ class Statement:
 
     consumed  literal and parameter slots whose value is part of the plan
     volatile  it holds the time of binding (current_date): do not keep its plan
-    tables    catalog keys of the tables it reads
+    tables    catalog keys of the tables and views it reads
     """
 
     consumed: frozenset[int] = field(default=frozenset(), kw_only=True)
@@ -71,6 +72,40 @@ class DropTable(Statement):
 
     name: str
     if_exists: bool
+
+
+@record
+class CreateView(Statement):
+    """CREATE VIEW."""
+
+    view: View
+    if_not_exists: bool
+    or_replace: bool
+
+
+@record
+class DropView(Statement):
+    """DROP VIEW."""
+
+    name: str
+    if_exists: bool
+
+
+@record
+class CreateSchema(Statement):
+    """CREATE SCHEMA."""
+
+    name: str
+    if_not_exists: bool
+
+
+@record
+class DropSchema(Statement):
+    """DROP SCHEMA; `cascade` drops what is in it too."""
+
+    name: str
+    if_exists: bool
+    cascade: bool
 
 
 @record

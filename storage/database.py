@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from gpudb.catalog import Definition
 from gpudb.errors import InterfaceError, OperationalError
 from gpudb.storage.table import Columns, RowGroup, RowGroupSink, TableVersion
 
@@ -23,10 +24,16 @@ MEMORY = ":memory:"
 
 
 class Snapshot(Mapping[str, TableVersion]):
-    """All tables of one version, by name in any case; iterating gives the names as they were written."""
+    """All tables of one version, by name in any case; iterating gives the names as they were written.
 
-    def __init__(self, version: int, tables: Mapping[str, TableVersion]) -> None:
+    definitions  views and schemas of the version, by `catalog.definition_key`
+    """
+
+    def __init__(
+        self, version: int, tables: Mapping[str, TableVersion], definitions: Mapping[str, Definition] | None = None
+    ) -> None:
         self.version = version
+        self.definitions = definitions or {}
         self._tables = tables  # by case-folded name
 
     def __getitem__(self, name: str) -> TableVersion:
@@ -104,7 +111,7 @@ class Database:
             from gpudb.storage.file_system import FileSystem
 
             self._directory = Directory(self.path, read_only, file_system or FileSystem())
-            self._snapshot = Snapshot(self._directory.version, self._directory.tables)
+            self._snapshot = self._stored()
 
     @property
     def read_only(self) -> bool:
@@ -123,32 +130,45 @@ class Database:
         if directory is not None and directory.read_only:
             with self.write_lock:
                 if directory.refresh():
-                    self._snapshot = Snapshot(directory.version, directory.tables)
+                    self._snapshot = self._stored()
         return self._snapshot
 
-    def commit(self, changes: Mapping[str, TableVersion | None], base_version: int) -> Snapshot:
+    def _stored(self) -> Snapshot:
+        assert self._directory is not None, "a database in memory has its snapshot"
+        return Snapshot(self._directory.version, self._directory.tables, self._directory.definitions)
+
+    def commit(
+        self,
+        changes: Mapping[str, TableVersion | None],
+        base_version: int,
+        definitions: Mapping[str, Definition | None] | None = None,
+    ) -> Snapshot:
         """Make new table versions current, all at once; None drops a table.  Returns the snapshot, once it is durable.
 
         base_version  of the snapshot that the changes were made from; OperationalError if one of the tables has been
                       changed since.  An error leaves the database as it was.
+        definitions   views and schemas that are new, by `catalog.definition_key`; None drops one
         """
         with self.write_lock:
             self._check_open()
             keys = {name.casefold(): table for name, table in changes.items()}
-            for key in keys:
+            named = definitions or {}
+            for key in (*keys, *named):
                 if self._changed_at.get(key, 0) > base_version:
                     raise OperationalError(
                         f"another statement changed the table in the meantime: {key}", hint="run the statement again"
                     )
+            kept = {key: one for key, one in self._snapshot.definitions.items() if key not in named}
+            kept.update({key: one for key, one in named.items() if one is not None})
             version = self._snapshot.version + 1
             if self._directory is None:
                 tables = {key: table for key, table in self._snapshot._tables.items() if key not in keys}
                 tables.update({key: table for key, table in keys.items() if table is not None})
             else:
-                self._directory.write(keys)
+                self._directory.write(keys, kept)
                 version, tables = self._directory.version, self._directory.tables
-            self._snapshot = Snapshot(version, tables)
-            self._changed_at.update(dict.fromkeys(keys, version))
+            self._snapshot = Snapshot(version, tables, kept)
+            self._changed_at.update(dict.fromkeys((*keys, *named), version))
             return self._snapshot
 
     @contextlib.contextmanager

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from gpudb.catalog import Definition
 from gpudb.errors import CorruptDataError, FormatError, LockedError, ReadOnlyError, StorageError
 from gpudb.storage import manifest as manifests
 from gpudb.storage.dictionary import Dictionary
@@ -81,6 +82,11 @@ class Directory:
     @property
     def version(self) -> int:
         return self._manifest.version
+
+    @property
+    def definitions(self) -> Mapping[str, Definition]:
+        """Views and schemas of that version, by key."""
+        return self._manifest.definitions
 
     def close(self) -> None:
         """Give the lock back; versions that are held stay readable."""
@@ -156,7 +162,7 @@ class Directory:
         if versions not in ([], [1]):
             raise CorruptDataError(f"the FORMAT file of the database is missing: {self.path}")
         if not versions:
-            content, _ = manifests.encode(None, {})
+            content, _ = manifests.encode(None, {}, {})
             self._publish(self._manifest_path(1), [content])
             self._files_of.sync_directory(self._manifest_folder)
         words = {"magic": MAGIC, "format": FORMAT, "min_reader": FORMAT, "features": []}
@@ -299,8 +305,8 @@ class Directory:
 
     # Writing
 
-    def write(self, changes: Mapping[str, TableVersion | None]) -> None:
-        """Commit new table versions (None drops a table) as the next version, and make it current.
+    def write(self, changes: Mapping[str, TableVersion | None], definitions: Mapping[str, Definition]) -> None:
+        """Commit new table versions (None drops a table) and all definitions as the next version; make it current.
 
         Returns once it is durable.  On an error before the manifest has its name nothing has changed; on one after it
         the database takes no more commits until it is opened again, and what is on disk then holds.
@@ -324,7 +330,7 @@ class Directory:
         except BaseException:
             self._discard(written)
             raise
-        content, manifest = manifests.encode(old, tables)
+        content, manifest = manifests.encode(old, tables, definitions)
         self._commit_manifest(manifest.version, content, written)
         self._manifest, self.tables = manifest, versions
         gone = old.files().keys() - manifest.files().keys() if changes else ()

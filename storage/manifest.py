@@ -1,6 +1,8 @@
-"""Manifests: one chain of versions of all tables.  Each names its parent; every 64th says everything, others what changed.
+"""Manifests: one chain of versions of all tables, views and schemas.
 
-A manifest is a line `gpudb-manifest 1 LENGTH CHECKSUM` and JSON of that length; the checksum is blake2b of the JSON, in
+Each names its parent; every 64th says everything, others what changed.
+
+A manifest is a line `gpudb-manifest FORMAT LENGTH CHECKSUM` and JSON of that length; the checksum is blake2b of the JSON, in
 hexadecimal.  A file that has its final name was complete on disk before it got it, so one that does not verify has been
 damaged: it is refused, and nobody steps back to an older version by himself.
 """
@@ -14,13 +16,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpudb.catalog import Definition, Schema, View, definition_key
 from gpudb.errors import CorruptDataError, FormatError
 from gpudb.storage.file_format import PieceEntry, RowGroupEntry
 from gpudb.storage.table import Columns
 from gpudb.types import SqlType
 
 MAGIC = "gpudb-manifest"
-MANIFEST_FORMAT = 1
+MANIFEST_FORMAT = 2  # 2 knows views and schemas; what needs no more than 1 is written as 1
 FULL_EVERY = 64  # versions from one full manifest to the next
 NAME = re.compile(r"[0-9]{20}\.json")
 
@@ -58,16 +61,18 @@ class TableEntry:
 
 
 Tables = Mapping[str, TableEntry]  # by case-folded name
+Definitions = Mapping[str, Definition]  # views and schemas by key; few, so that every manifest says them all
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """One version of all tables, the checksum of the manifest that says so, and the version of the last full one."""
+    """One version of everything, the checksum of the manifest that says so, and the version of the last full one."""
 
     version: int
     tables: Tables
     checksum: str
     last_full: int
+    definitions: Definitions
 
     def files(self) -> dict[str, int]:
         """Bytes of every file that this version names."""
@@ -84,12 +89,12 @@ def versions_in(names: Iterable[str]) -> list[int]:
     return sorted(int(name[:20]) for name in names if NAME.fullmatch(name))
 
 
-def encode(parent: Manifest | None, tables: Tables) -> tuple[bytes, Manifest]:
+def encode(parent: Manifest | None, tables: Tables, definitions: Definitions) -> tuple[bytes, Manifest]:
     """(the file of the version behind `parent`, that version); full when there is no parent or its turn has come."""
     version = 1 if parent is None else parent.version + 1
     full = parent is None or version - parent.last_full >= FULL_EVERY
     old: Tables = {} if full or parent is None else parent.tables
-    body = {
+    body: dict[str, Any] = {
         "version": version,
         "full": full,
         "parent": None if parent is None else parent.checksum,
@@ -98,11 +103,13 @@ def encode(parent: Manifest | None, tables: Tables) -> tuple[bytes, Manifest]:
             key: _table_to_json(table, old.get(key)) for key, table in tables.items() if table is not old.get(key)
         },
     }
+    if definitions:
+        body["definitions"] = [_definition_to_json(definition) for definition in definitions.values()]
     content = json.dumps(body, separators=(",", ":"), ensure_ascii=True).encode("ascii")
     checksum = _checksum(content)
-    header = _header(content, checksum)
+    header = _header(content, checksum, 2 if definitions else 1)
     last_full = version if full or parent is None else parent.last_full
-    return header + content, Manifest(version, dict(tables), checksum, last_full)
+    return header + content, Manifest(version, dict(tables), checksum, last_full, dict(definitions))
 
 
 def read_chain(newest: int, read: Callable[[int], bytes], base: Manifest | None, owner: object) -> Manifest:
@@ -140,11 +147,25 @@ def read_chain(newest: int, read: Callable[[int], bytes], base: Manifest | None,
             tables.pop(key, None)
         for key, item in body["tables"].items():
             tables[key] = _table_from_json(item, tables.get(key), owner)
-    return Manifest(newest, tables, bodies[0][1], last_full)
+    found = [_definition_from_json(item) for item in bodies[0][0].get("definitions", ())]
+    definitions = {definition_key(definition): definition for definition in found}
+    return Manifest(newest, tables, bodies[0][1], last_full, definitions)
 
 
-def _header(content: bytes, checksum: str) -> bytes:
-    return f"{MAGIC} {MANIFEST_FORMAT} {len(content)} {checksum}\n".encode("ascii")
+def _definition_to_json(definition: Definition) -> dict[str, Any]:
+    if isinstance(definition, Schema):
+        return {"schema": definition.name}
+    return {"view": definition.name, "columns": list(definition.columns), "sql": definition.sql}
+
+
+def _definition_from_json(item: dict[str, Any]) -> Definition:
+    if "schema" in item:
+        return Schema(item["schema"])
+    return View(item["view"], tuple(item["columns"]), item["sql"])
+
+
+def _header(content: bytes, checksum: str, number: int) -> bytes:
+    return f"{MAGIC} {number} {len(content)} {checksum}\n".encode("ascii")
 
 
 def _checksum(content: bytes) -> str:
@@ -155,10 +176,13 @@ def _decode(version: int, data: bytes) -> tuple[dict[str, Any], str]:
     """(the JSON of a manifest, its checksum)."""
     header, newline, content = data.partition(b"\n")
     words = header.split(b" ")
-    if len(words) > 1 and words[0] == MAGIC.encode() and words[1].isdigit() and int(words[1]) > MANIFEST_FORMAT:
-        raise FormatError(f"the database was written by a newer gpudb: manifest format {int(words[1])}")
+    number = 1
+    if len(words) > 1 and words[0] == MAGIC.encode() and words[1].isdigit():
+        number = int(words[1])
+        if number > MANIFEST_FORMAT:
+            raise FormatError(f"the database was written by a newer gpudb: manifest format {number}")
     checksum = _checksum(content)
-    if header + newline != _header(content, checksum):
+    if header + newline != _header(content, checksum, number):
         raise _damaged(version, "its checksum does not match")
     body = json.loads(content)
     if body["version"] != version:

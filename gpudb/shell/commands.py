@@ -170,8 +170,13 @@ def describe(shell: Shell, arguments: list[str]) -> None:
 
 @command(".schema", "[PATTERN]")
 def schema(shell: Shell, arguments: list[str]) -> None:
-    """print CREATE TABLE for all tables, or those whose name is LIKE PATTERN"""
+    """print CREATE TABLE or CREATE VIEW for all tables, or those whose name is LIKE PATTERN"""
     for name in matching_tables(shell, arguments[0] if arguments else "%"):
+        view = shell.session.view(name)
+        if view is not None:
+            columns = ", ".join(map(quote_name, view.columns))
+            shell.print(f"CREATE VIEW {quote_name(name)}{f' ({columns})' if columns else ''} AS {view.sql};")
+            continue
         columns = ", ".join(f"{quote_name(column)} {kind}" for column, kind in shell.session.columns(name))
         shell.print(f"CREATE TABLE {quote_name(name)} ({columns});")
 

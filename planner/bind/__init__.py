@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpudb.catalog import Catalog
+from gpudb.catalog import Catalog, View
 from gpudb.errors import Error, InterfaceError
 from gpudb.planner.bind.context import Context, parameters_by_name
 from gpudb.planner.bind.statements import StatementBinder
@@ -22,7 +22,7 @@ from gpudb.planner.parse import Parsed, on_a_big_stack
 from gpudb.planner.statements import Explain, Statement
 from gpudb.types import SqlType
 
-__all__ = ["bind"]
+__all__ = ["bind", "view_columns"]
 
 
 def bind(
@@ -69,6 +69,14 @@ def bind(
     if isinstance(statement, Explain):
         statement = replace(statement, statement=replace(statement.statement, **notes))
     return replace(statement, **notes)
+
+
+def view_columns(view: View, catalog: Catalog, settings: Mapping[str, Any]) -> list[tuple[str, SqlType]]:
+    """(name, SQL type) of a view's columns; raises what binding its query raises."""
+    from gpudb.planner.bind.views import own_plan
+    from gpudb.planner.parse import parse
+
+    return list(own_plan(Context(parse(view.sql), catalog, settings=settings), view).columns)
 
 
 def _parameters_of(parsed: Parsed) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpudb.catalog import Catalog
+from gpudb.catalog import Catalog, qualified
 from gpudb.errors import BindError, CatalogError, InterfaceError
 from gpudb.planner.expressions import Expression, Literal, Span
 from gpudb.planner.parse import Parsed
-from gpudb.planner.tokens import PARAMETER, TYPE
+from gpudb.planner.tokens import PARAMETER, TYPE, plain
 from gpudb.types import NULL, SqlType
 
 
@@ -21,8 +21,9 @@ class Context:
     parameter_types   type of each parameter by name ("1", "2", ... for `?` and `$1`)
     parameter_values  their values, in the form of `Literal.value`, as far as known
     consumed          slots whose value shaped the plan
-    tables            catalog keys of the tables read
+    tables            catalog keys of the tables and views read
     volatile          the plan holds the time of binding, and must not be used again
+    open_views        views whose queries are being bound, in lower case
     """
 
     parsed: Parsed
@@ -33,6 +34,7 @@ class Context:
     consumed: set[int] = field(default_factory=set)
     tables: set[str] = field(default_factory=set)
     volatile: bool = False
+    open_views: tuple[str, ...] = ()
 
     def is_literal_token(self, expression: Expression) -> bool:
         """Whether a Literal still is the number or string as written (or its negative): it then adapts to other types.
@@ -84,6 +86,17 @@ def parameters_by_name(given: Sequence[Any] | Mapping[str, Any] | None) -> dict[
     if isinstance(given, Mapping):
         return {str(name).removeprefix("$"): value for name, value in given.items()}
     return {str(position): value for position, value in enumerate(given, 1)}
+
+
+def catalog_name(context: Context, node: Any) -> str:
+    """The catalog's name of a table that a sqlglot Table names; BindError for a schema that is not there."""
+    schema = node.args.get("db")
+    if schema is None:
+        return qualified(plain(node.name))
+    name = plain(schema.name)
+    if name.lower() != "main" and not context.catalog.has_schema(name):
+        raise BindError(f"schema not found: {name}", span=span_of(schema))
+    return qualified(plain(node.name), name)
 
 
 def span_of(node: Any) -> Span | None:

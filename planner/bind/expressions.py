@@ -117,7 +117,8 @@ class ExpressionBinder:
                 raise BindError(f"unknown name in the definition of a function: {name}")
             return found
         schema = node.args.get("db")
-        if schema is not None and schema.name.lower() not in ("main", (relation or "").lower()):
+        known = schema is None or schema.name.lower() in ("main", (relation or "").lower())
+        if schema is not None and not known and not self.context.catalog.has_schema(schema.name):
             raise BindError(f"schema not found: {schema.name}", span=span)
         alias = self.aliases.get(name.lower()) if relation is None else None
         if alias is not None and self.alias_first:

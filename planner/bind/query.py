@@ -11,7 +11,7 @@ from typing import Any
 
 from gpudb.errors import BindError, Error, NotSupportedError
 from gpudb.planner.bind.casts import cast, common_type
-from gpudb.planner.bind.context import Context, not_found, own_span, span_of
+from gpudb.planner.bind.context import Context, catalog_name, not_found, own_span, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate, position_of
 from gpudb.planner.bind.folding import folded
 from gpudb.planner.bind.grouping import Groups, by_value
@@ -19,6 +19,7 @@ from gpudb.planner.bind.names import column_name, describe
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.series import SERIES_FUNCTIONS, series
 from gpudb.planner.bind.set_operations import combined, distinct, first_of_each
+from gpudb.planner.bind.views import view_plan
 from gpudb.planner.expressions import Column, Expression, Literal, Span
 from gpudb.planner.logical import (
     Aggregate,
@@ -224,23 +225,29 @@ class QueryBinder:
             raise NotSupportedError(f"{describe(target)} in FROM is not supported", span=span_of(node))
         name = plain(target.name)
         span = span_of(target)
-        schema = node.args.get("db")
-        if schema is None:
+        if node.args.get("db") is None:
             common = self.tables.get(name.lower())
             if common is not None:
                 plan = QueryBinder(self.context, common.visible).bind(common.query)
                 plan = unique_columns(self.context, plan)
                 columns = self.renamed(plan.columns, list(common.columns), node)
                 return renamed_plan(plan, columns), common.name
-        elif schema.name.lower() != "main":
-            raise BindError(f"schema not found: {schema.name}", span=span_of(schema))
-        layout = self.context.catalog.table(name)
-        if layout is not None:
-            return self.scan(layout), name
+        key = catalog_name(self.context, node)
+        stored = self.stored(key, span)
+        if stored is not None:
+            return stored, name
         if span is not None and self.context.parsed.sql[span[0]] == "'":
             return self.scan(self.file((name,), "auto", {}, span)), _stem(name)
         candidates = [*self.context.catalog.table_names(), *(table.name for table in self.tables.values())]
-        raise not_found("table", name, candidates, span)
+        raise not_found("table", key, candidates, span)
+
+    def stored(self, key: str, span: Span | None) -> Node | None:
+        """The rows of a table or view, by the catalog's name for it."""
+        layout = self.context.catalog.table(key)
+        if layout is not None:
+            return self.scan(layout)
+        view = self.context.catalog.view(key)
+        return view_plan(self.context, view, span) if view is not None else None
 
     def scan(self, layout: Any) -> Node:
         self.context.tables.add(layout.name)

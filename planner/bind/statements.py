@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudb.errors import BindError, NotSupportedError
+from gpudb.catalog import View, schema_of
+from gpudb.errors import BindError, CatalogError, NotSupportedError
 from gpudb.planner import statements
 from gpudb.planner.bind.casts import bind_type, cast, castable
-from gpudb.planner.bind.context import Context, not_found, span_of
+from gpudb.planner.bind.context import Context, catalog_name, not_found, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.query import QueryBinder, unique_columns
 from gpudb.planner.bind.scope import Scope
+from gpudb.planner.bind.views import own_plan
 from gpudb.planner.expressions import Column, Expression, Literal, Span
 from gpudb.planner.logical import Node, Project, Values
 from gpudb.planner.parse import Command
@@ -119,14 +121,13 @@ class StatementBinder:
     def table_name(self, node: Any) -> str:
         if node.key != "table" or node.this.key != "identifier":
             raise BindError("name of a table expected", span=span_of(node))
-        schema = node.args.get("db")
-        if schema is not None and schema.name.lower() != "main":
-            raise NotSupportedError("schemas other than main are not supported", span=span_of(schema))
-        return plain(node.name)
+        return catalog_name(self.context, node)
 
     def table(self, name: str, span: Span | None) -> Any:
         """The layout of an existing table."""
         layout = self.context.catalog.table(name)
+        if layout is None and self.context.catalog.view(name) is not None:
+            raise CatalogError(f"a view is no table: {name}", span=span, hint="DROP VIEW drops it")
         if layout is None:
             raise not_found("table", name, self.context.catalog.table_names(), span)
         return layout
@@ -227,6 +228,44 @@ class StatementBinder:
             expressions.append(cast(self.context, Column(source_type, position, source), type_))
         return Project(layout.columns, plan, tuple(expressions))
 
+    # --- Views and schemas -------------------------------------------------------------------------------------------
+
+    def command_create_view(self, command: Command) -> Statement:
+        parts, span = command.parts, command.spans["name"]
+        if parts["exists"] and parts["replace"]:
+            raise BindError("OR REPLACE and IF NOT EXISTS exclude each other", span=span)
+        schema = schema_of(parts["name"])
+        if schema is not None and not self.context.catalog.has_schema(schema):
+            raise BindError(f"schema not found: {schema}", span=span)
+        view = View(parts["name"], tuple(parts["columns"]), parts["sql"])
+        own_plan(self.context, view)  # what cannot be bound is no view
+        return statements.CreateView(view, parts["exists"], parts["replace"])
+
+    def command_drop_view(self, command: Command) -> Statement:
+        name, span = command.parts["name"], command.spans["name"]
+        if self.context.catalog.view(name) is None:
+            if self.context.catalog.table(name) is not None:
+                raise CatalogError(f"a table is no view: {name}", span=span, hint="DROP TABLE drops it")
+            if not command.parts["exists"]:
+                raise CatalogError(f"view not found: {name}", span=span)
+        return statements.DropView(name, command.parts["exists"])
+
+    def command_create_schema(self, command: Command) -> Statement:
+        name, span = command.parts["name"], command.spans["name"]
+        if command.parts["replace"]:
+            raise NotSupportedError("CREATE OR REPLACE SCHEMA is not supported", span=span)
+        if not command.parts["exists"] and (name.lower() == "main" or self.context.catalog.has_schema(name)):
+            raise CatalogError(f"schema already exists: {name}", span=span)
+        return statements.CreateSchema(name, command.parts["exists"])
+
+    def command_drop_schema(self, command: Command) -> Statement:
+        name, span = command.parts["name"], command.spans["name"]
+        if name.lower() == "main":
+            raise CatalogError("schema main is always there", span=span)
+        if not command.parts["exists"] and not self.context.catalog.has_schema(name):
+            raise CatalogError(f"schema not found: {name}", span=span)
+        return statements.DropSchema(name, command.parts["exists"], command.parts["cascade"])
+
     # --- Commands ----------------------------------------------------------------------------------------------------
 
     def command_explain(self, command: Command) -> Statement:
@@ -235,10 +274,15 @@ class StatementBinder:
             raise BindError("EXPLAIN of EXPLAIN")
         return statements.Explain(command.parts["mode"], inner)
 
+    def rows_of(self, command: Command) -> Node:
+        """All rows of the table or view that a command names."""
+        name, span = command.parts["table"], command.spans["table"]
+        plan = QueryBinder(self.context).stored(name, span)
+        return plan if plan is not None else QueryBinder(self.context).scan(self.table(name, span))
+
     def command_describe(self, command: Command) -> Statement:
         if "table" in command.parts:
-            layout = self.table(command.parts["table"], command.spans["table"])
-            return statements.Describe(layout.columns)
+            return statements.Describe(self.rows_of(command).columns)
         inner = self.bind(command.parts["statement"])
         if not isinstance(inner, statements.Query):
             raise NotSupportedError("DESCRIBE of this statement is not supported")
@@ -246,10 +290,8 @@ class StatementBinder:
 
     def command_show(self, command: Command) -> Statement:
         name = command.parts["name"]
-        layout = self.context.catalog.table(name)
-        if layout is not None:
-            return statements.Describe(layout.columns)
-        return statements.Show(name.lower())
+        plan = QueryBinder(self.context).stored(name, command.spans["name"])
+        return statements.Describe(plan.columns) if plan is not None else statements.Show(name.lower())
 
     def command_show_tables(self, command: Command) -> Statement:
         return statements.ShowTables()
@@ -280,11 +322,10 @@ class StatementBinder:
 
     def command_copy_to(self, command: Command) -> Statement:
         if "table" in command.parts:
-            layout = self.table(command.parts["table"], command.spans["table"])
-            plan = QueryBinder(self.context).scan(layout)
+            plan = self.rows_of(command)
             if "columns" in command.parts:
-                ordinals = self.ordinals(layout, command.parts["columns"])
-                columns = tuple(layout.columns[ordinal] for ordinal in ordinals)
+                ordinals = self.ordinals(plan, command.parts["columns"])
+                columns = tuple(plan.columns[ordinal] for ordinal in ordinals)
                 picked = tuple(
                     Column(type_, ordinal, name) for ordinal, (name, type_) in zip(ordinals, columns, strict=True)
                 )

@@ -6,7 +6,7 @@ import re
 
 import duckdb
 
-from gpudb.catalog import TableLayout
+from gpudb.catalog import TableLayout, View
 from gpudb.errors import InputError
 from gpudb.planner.bind import bind
 from gpudb.planner.logical import Node
@@ -59,6 +59,12 @@ class PlainCatalog:
 
     def table(self, name: str) -> TableLayout | None:
         return self.layouts.get(name.lower())
+
+    def view(self, name: str) -> View | None:
+        return None
+
+    def has_schema(self, name: str) -> bool:
+        return False
 
     def table_names(self) -> list[str]:
         return list(self.layouts)

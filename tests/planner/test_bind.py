@@ -446,7 +446,7 @@ def test_a_missing_table_of_a_statement_is_a_catalog_error() -> None:
         ("SELECT i::INTEGER[] FROM t", "type"),
         ("SELECT COLUMNS(*) FROM t", "COLUMNS"),
         ("SELECT INTERVAL '1-2' YEAR TO MONTH", "INTERVAL ... TO"),
-        ("CREATE VIEW v AS SELECT 1", "VIEW"),
+        ("CREATE TEMP VIEW v AS SELECT 1", "TEMP VIEW"),
         ("CREATE TABLE u (a INT PRIMARY KEY)", "PRIMARY KEY"),
         ("CREATE TABLE u (a INT DEFAULT 5)", "DEFAULT"),
         ("CREATE TEMP TABLE u (a INT)", "TEMPORARY"),

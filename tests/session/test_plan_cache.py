@@ -291,3 +291,22 @@ def test_an_error_of_a_kept_plan_points_into_its_own_statement(engines: Engines)
         engines.ours.execute("SELECT 999999 + 1, (i * 9999)::TINYINT FROM t WHERE i > 1")
     shown = str(caught.value).splitlines()
     assert "i * 9999" in shown[1] and shown[2].index("^") == shown[1].index("i * 9999")
+
+
+def test_a_plan_does_not_outlive_its_view(engines):
+    sql = "SELECT * FROM v WHERE n > 1"
+    engines.both("CREATE VIEW v AS SELECT i AS n FROM t", "CREATE VIEW w AS SELECT n + 1 AS n FROM v")
+    assert not engines.is_cached(sql) and engines.is_cached(sql)
+    assert not engines.is_cached("SELECT n FROM w") and engines.is_cached("SELECT n FROM w")
+    engines.both("CREATE OR REPLACE VIEW v AS SELECT b AS n, 'more' AS m FROM t")
+    assert not engines.is_cached(sql) and not engines.is_cached("SELECT n FROM w")
+    engines.both("DROP VIEW v", "CREATE TABLE v AS SELECT 7 AS n")
+    assert not engines.is_cached(sql) and not engines.is_cached("SELECT n FROM w")
+    engines.both("DROP TABLE v", "CREATE VIEW v AS SELECT i AS n FROM t WHERE i < 3")
+    assert not engines.is_cached(sql) and engines.is_cached(sql)
+
+
+def test_a_view_and_a_literal_beside_it_keep_apart(engines):
+    engines.both("CREATE VIEW v AS SELECT i + 100 AS n, 'x' AS s FROM t LIMIT 3")
+    assert not engines.is_cached("SELECT n + 5, s FROM v WHERE n > 101")
+    assert engines.is_cached("SELECT n + 7, s FROM v WHERE n > 102")

@@ -35,9 +35,13 @@ def test_tables_are_listed_by_pattern(shell):
     assert run(shell, TABLES, ".tables f_ights").out == "flights\n"
 
 
+VIEW = "CREATE VIEW slow (who) AS SELECT carrier FROM flights;"
+
+
 def test_schema_prints_statements_that_make_the_tables_again(shell):
-    finished = run(shell, TABLES, 'CREATE TABLE "odd name" ("a b" DOUBLE, c DECIMAL(10,2));', ".schema")
+    finished = run(shell, TABLES, 'CREATE TABLE "odd name" ("a b" DOUBLE, c DECIMAL(10,2));', VIEW, ".schema")
     assert finished.out.splitlines()[0] == "CREATE TABLE flights (carrier VARCHAR, delay INTEGER);"
+    assert finished.out.splitlines()[-1] == "CREATE VIEW slow (who) AS SELECT carrier FROM flights;"
     again = run(shell, finished.out, ".schema")
     assert again.out == finished.out
     assert again.code == 0

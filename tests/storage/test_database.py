@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpudb.catalog import Schema, View, definition_key
 from gpudb.errors import InterfaceError, OperationalError, ReadOnlyError, StorageError
 from gpudb.storage import arrow
 from gpudb.storage.column import ALIGNMENT
@@ -333,3 +334,36 @@ def test_a_read_only_database_takes_no_commit(tmp_path):
         with pytest.raises(ReadOnlyError, match="reading only"):
             database.commit({"t": numbers(1)}, 1)
         assert database.read_only
+
+
+def test_views_and_schemas_are_kept_with_the_version(tmp_path):
+    view, schema = View("Late", ("a",), "SELECT n FROM t"), Schema("S")
+    keys = {definition_key(view): view, definition_key(schema): schema}
+    with Database(tmp_path / "db") as database:
+        base = database.commit({"t": numbers(1)}, 1)
+        after = database.commit({}, base.version, keys)
+        assert base.definitions == {} and after.definitions == keys
+    with Database(tmp_path / "db") as database, Database(tmp_path / "db", read_only=True) as reader:
+        assert database.snapshot().definitions == reader.snapshot().definitions == keys
+        for number in range(70):  # past the next full manifest
+            database.commit({"t": numbers(number)}, database.version)
+        last = database.commit({"t": None}, database.version, {definition_key(view): None})
+        assert last.definitions == reader.snapshot().definitions == {definition_key(schema): schema}
+    with Database(tmp_path / "db") as database:
+        assert database.snapshot().definitions == last.definitions and list(database.snapshot()) == []
+
+
+def test_a_manifest_without_views_is_one_that_older_readers_take(tmp_path):
+    with Database(tmp_path / "db") as database:
+        database.commit({"t": numbers(1)}, 1)
+        database.commit({}, 2, {"v": View("v", (), "SELECT 1")})
+        database.commit({}, 3, {"v": None})
+    heads = [path.read_bytes().split()[1] for path in sorted((tmp_path / "db" / "manifest").iterdir())]
+    assert heads == [b"1", b"1", b"2", b"1"]
+
+
+def test_a_change_of_an_outdated_view_is_refused(database):
+    database.commit({}, 1, {"v": View("v", (), "SELECT 1")})
+    with pytest.raises(OperationalError, match="another statement changed"):
+        database.commit({}, 1, {"v": None})
+    assert list(database.snapshot().definitions) == ["v"]

@@ -23,6 +23,7 @@ import pytest
 
 from gpudb.errors import CorruptDataError, FormatError, LockedError, ReadOnlyError, StorageError
 from gpudb.storage.database import Database
+from gpudb.storage.manifest import MANIFEST_FORMAT
 from gpudb.storage.table import TableBuilder, TableVersion, table_from_arrow
 from tests.storage import kill_loop
 from tests.storage.faulty import Failing, PowerCut, Recording, Unsynced
@@ -448,8 +449,9 @@ def test_S17_a_database_of_a_newer_format_is_refused_by_its_number(tmp_path):
 def test_S17_a_manifest_of_a_newer_format_is_refused_by_its_number(tmp_path):
     path = committed(tmp_path / "db", right=RIGHT)
     newest = sorted((path / "manifest").iterdir())[-1]
-    newest.write_bytes(newest.read_bytes().replace(b"gpudb-manifest 1 ", b"gpudb-manifest 2 ", 1))
-    with pytest.raises(FormatError, match="manifest format 2"):
+    newer = MANIFEST_FORMAT + 1
+    newest.write_bytes(newest.read_bytes().replace(b"gpudb-manifest 1 ", b"gpudb-manifest %d " % newer, 1))
+    with pytest.raises(FormatError, match=f"manifest format {newer}"):
         Database(path)
 
 
