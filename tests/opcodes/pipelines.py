@@ -251,10 +251,12 @@ def parts_of(builder: Builder, sizes: Sequence[int], random: np.random.Generator
 
 @cache
 def device(name: str, tile_rows: int = 1024, threads: int = 1) -> Any:
-    """A device by name, made once."""
+    """A device by name, made once: reference, cpu, or lanes32 and the like."""
     if name == "reference":
         return ReferenceDevice()
-    return CpuDevice(threads, tile_rows) if name == "cpu" else LanesDevice(threads, tile_rows)
+    if name == "cpu":
+        return CpuDevice(threads, tile_rows)
+    return LanesDevice(threads, tile_rows, lanes=int(name.removeprefix("lanes")))
 
 
 def new_run() -> Run:

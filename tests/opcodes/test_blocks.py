@@ -30,10 +30,16 @@ TYPES = list(R)
 GREATEST, LEAST = (1 << 63) - 1, -(1 << 63)
 WIDE_WORDS = 137
 MASK64 = (1 << 64) - 1
-DEVICES = [("cpu", 64, 3), ("cpu", 1024, 1), ("lanes", 64, 2), ("lanes", 256, 3)]
+# Name, rows of a tile, threads or blocks.  A GPU's tile has 8 rows a lane; where it has fewer some lanes have none.
+DEVICES = [("cpu", 64, 3), ("cpu", 1024, 1), ("lanes32", 64, 2), ("lanes32", 256, 3)]
+SLOW_DEVICES = [("lanes64", 64, 2), ("lanes64", 512, 3), ("lanes256", 256, 2), ("lanes256", 2048, 3)]
 SIZES = [[], [1], [64], [130], [64, 65, 0, 63, 1], [4096, 1000]]
 
-everywhere = pytest.mark.parametrize("where", DEVICES, ids=lambda d: f"{d[0]}-{d[1]}-{d[2]}")
+everywhere = pytest.mark.parametrize(
+    "where",
+    [*DEVICES, *(pytest.param(device, marks=pytest.mark.slow) for device in SLOW_DEVICES)],
+    ids=lambda d: f"{d[0]}-{d[1]}-{d[2]}",
+)
 each_size = pytest.mark.parametrize("sizes", SIZES, ids=str)
 
 

@@ -99,11 +99,19 @@ def check(name: str, opcode: Opcode, rows: int, tile_rows: int) -> None:
         assert_same([left[defined]], [right[defined]], f"{variant} {variant.form} over {rows} rows")
 
 
-@pytest.mark.parametrize("name", ["cpu", "lanes"])
+@pytest.mark.parametrize(
+    "name", ["cpu", "lanes32", *(pytest.param(n, marks=pytest.mark.slow) for n in ("lanes64", "lanes256"))]
+)
 @pytest.mark.parametrize("opcode", OPCODES, ids=lambda o: o.name)
 def test_opcode_agrees_with_its_body(opcode: Opcode, name: str) -> None:
     for rows in SIZES:
         check(name, opcode, rows, TILE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opcode", OPCODES, ids=lambda o: o.name)
+def test_opcode_agrees_with_its_body_where_each_of_many_lanes_has_a_pack(opcode: Opcode) -> None:
+    check("lanes256", opcode, 2048 + 17, 2048)
 
 
 @pytest.mark.parametrize("rows", [LARGE_TILE - 1, LARGE_TILE + 1])

@@ -70,6 +70,11 @@ class Record:
         return self.kind != "ok"
 
     @property
+    def is_statement(self) -> bool:
+        """Whether later records may need what it does."""
+        return self.kind not in ("duckdb", "stored", "contains")
+
+    @property
     def shape(self) -> str:
         """The SQL without what does not change how it is planned: spaces, names of columns' aliases, literals' values."""
         text = re.sub(r"'(?:[^']|'')*'", "'?'", self.sql)
