@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 Days = NDArray[np.int32]
 Wide = NDArray[np.int64]
 
+MICROSECONDS_A_DAY = 86_400_000_000
 DAYS_OF_400_YEARS = 146097
 MARCH_OF_YEAR_0 = -719468
 FIRST_DAY = -2147483646  # the finite days; beyond are DuckDB's infinities

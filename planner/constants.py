@@ -10,6 +10,7 @@ import math
 import re
 from typing import Any
 
+from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import ConversionError, NotSupportedError, OutOfRangeError
 from gpudb.functions.cast_text import (
     parse_boolean,
@@ -22,8 +23,6 @@ from gpudb.functions.cast_text import (
 )
 from gpudb.planner.expressions import Literal
 from gpudb.types import DOUBLE, INTERVAL, Interval, SqlType
-
-MICROSECONDS_OF_A_DAY = 86_400_000_000
 
 
 def literal_value(literal: Literal, raw: Any) -> Any:
@@ -66,9 +65,9 @@ def cast_constant(value: Any, source: SqlType, target: SqlType) -> Any:
         number = value / 10**source.scale if source.kind == "DECIMAL" else float(value)
         return _as_real(number) if target.kind == "REAL" else number
     if source.kind == "DATE" and target.kind == "TIMESTAMP":
-        return _checked(value * MICROSECONDS_OF_A_DAY, value, source, target)
+        return _checked(value * MICROSECONDS_A_DAY, value, source, target)
     if source.kind == "TIMESTAMP" and target.kind == "DATE":
-        return value // MICROSECONDS_OF_A_DAY
+        return value // MICROSECONDS_A_DAY
     raise NotSupportedError(f"cast of a constant from {source} to {target} is not supported")
 
 
@@ -175,7 +174,7 @@ _UNITS = {
     "centuries": ("months", 1_200),
     "millennia": ("months", 12_000),
 }
-_FINER = {"months": ("days", 30), "days": ("microseconds", MICROSECONDS_OF_A_DAY)}
+_FINER = {"months": ("days", 30), "days": ("microseconds", MICROSECONDS_A_DAY)}
 
 _UNIT_NAMES = {
     name: unit
@@ -218,7 +217,7 @@ def interval_constant(unit: str, value: Any, source: SqlType) -> Interval | None
 
 def interval_microseconds(value: Interval) -> int:
     """What an INTERVAL compares by: a month counts 30 days, a day 24 hours."""
-    return (value.months * 30 + value.days) * MICROSECONDS_OF_A_DAY + value.microseconds
+    return (value.months * 30 + value.days) * MICROSECONDS_A_DAY + value.microseconds
 
 
 def interval_type(unit: str) -> str:

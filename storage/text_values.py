@@ -24,11 +24,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gpudb import compute as pc
+from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import NotSupportedError
 from gpudb.types import SqlType
 
 BLANKS = " \t\n\v\f\r"
-DAY_MICROSECONDS = 86_400_000_000
 
 TRUE_WORDS = ("true", "t", "1", "yes", "y")
 FALSE_WORDS = ("false", "f", "0", "no", "n")
@@ -175,7 +175,7 @@ def _parse_timestamp(text: str) -> int:
     days = _parse_date(date.group())
     rest = text[date.end() :]
     if not rest:
-        return _in_timestamp_range(days * DAY_MICROSECONDS)
+        return _in_timestamp_range(days * MICROSECONDS_A_DAY)
     rest = rest[1:] if rest[0] == "T" else rest.lstrip(BLANKS)
     time = _TIME.match(rest)
     if time is None or text[date.end()] not in "T" + BLANKS:
@@ -184,7 +184,7 @@ def _parse_timestamp(text: str) -> int:
         raise ValueError("text after the timestamp")
     hour, minute, second, fraction = time.groups()
     of_day = _checked_microseconds(int(hour), int(minute), int(second or 0), fraction or "")
-    return _in_timestamp_range(days * DAY_MICROSECONDS + of_day)
+    return _in_timestamp_range(days * MICROSECONDS_A_DAY + of_day)
 
 
 def _in_timestamp_range(microseconds: int) -> int:
@@ -263,7 +263,7 @@ class TimeFormat:
     def timestamp(self, text: str) -> int:
         """Microseconds since 1970-01-01 00:00.  Raises ValueError."""
         days, of_day = self._parse(text)
-        return _in_timestamp_range(days * DAY_MICROSECONDS + of_day)
+        return _in_timestamp_range(days * MICROSECONDS_A_DAY + of_day)
 
     def _parse(self, text: str) -> tuple[int, int]:
         match = self.pattern.fullmatch(text.strip(BLANKS))

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from gpudb import compute
+from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import ConversionError, NotSupportedError
 from gpudb.types import Interval, SqlType
 
 SPACES = " \t\n\v\f\r"
 DIGITS = frozenset("0123456789")
-MICROSECONDS_A_DAY = 86_400_000_000
 LARGEST_EXPONENT = (1 << 15) - 1  # of a text read as an integer or decimal, as in DuckDB
 _WIDE = Context(prec=80)
 LARGEST_PLAIN_SCALE = 6  # of decimals that Arrow prints without an exponent

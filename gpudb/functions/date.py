@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from gpudb import calendar, compute
+from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import BindError, ConversionError, DataError, NotSupportedError
 from gpudb.functions import math  # noqa: F401 - first, as isinf gets overloads here
 from gpudb.functions.cast_text import (
     INFINITE_DAYS,
     INFINITE_MICROSECONDS,
-    MICROSECONDS_A_DAY,
     SPACES,
     civil,
     days_in_month,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.program import (
     BaseSlot,
     CodeSlot,
@@ -110,7 +111,7 @@ class Prologue:
                     return chunk.minimum if chunk.minimum is not None else 0.0
                 return plus + (chunk.base if chunk.minimum is not None else 0)
             case DaySlot(column=column, part=part):
-                day, rest = divmod(chunks[column].base, 86_400_000_000)
+                day, rest = divmod(chunks[column].base, MICROSECONDS_A_DAY)
                 return day if part == "day" else rest
             case ScaleSlot(column=column):
                 return chunks[column].scale

@@ -9,10 +9,10 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import NotSupportedError
 from gpudb.functions import lookup
 from gpudb.instruction_set import function_opcode_name
-from gpudb.planner.constants import MICROSECONDS_OF_A_DAY
 from gpudb.planner.emit.builder import Value
 from gpudb.planner.emit.ranges import INT64, integer_register, within_bounds
 from gpudb.planner.emit.texts import TextEmitter
@@ -72,7 +72,7 @@ class CastEmitter(TextEmitter):
             DaySlot(R.I32, column, "day"),
         ]
         operand = self.builder.make("StoredDay", R.I32, value.operand, *(self.builder.slot(s) for s in slots))
-        low, high = value.low // MICROSECONDS_OF_A_DAY, value.high // MICROSECONDS_OF_A_DAY
+        low, high = value.low // MICROSECONDS_A_DAY, value.high // MICROSECONDS_A_DAY
         self.builder.known.add_leaf(operand, low, high, value.valid)
         return Value(target, R.I32, operand, value.valid, low, high)
 
@@ -93,9 +93,9 @@ class CastEmitter(TextEmitter):
         ):
             return self._with_infinities(value, target, try_, expression)
         if source.kind == "DATE" and target.kind == "TIMESTAMP":
-            return self._multiplied(value, MICROSECONDS_OF_A_DAY, target, try_, expression)
+            return self._multiplied(value, MICROSECONDS_A_DAY, target, try_, expression)
         if source.kind == "TIMESTAMP" and target.kind == "DATE":
-            day = MICROSECONDS_OF_A_DAY
+            day = MICROSECONDS_A_DAY
             kind = R.I64
             micros = self.in_register(value, kind)
             divisor = self.builder.slot(PlainSlot(kind, day))
