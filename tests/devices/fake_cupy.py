@@ -160,11 +160,17 @@ class FakeGpu:
     """One device, its process, and the modules `cupy` and `cupy.cuda` to reach it by.
 
     memory    bytes that can be allocated
+    change    what is done to the kernels' text before it is compiled
     schedule  lazy: streams run only when waited for; eager: at once; else the seed of a random choice between them
     """
 
     def __init__(
-        self, memory: int = 1 << 30, faults: Faults | None = None, schedule: str | int = "lazy", lanes: int = LANES
+        self,
+        memory: int = 1 << 30,
+        faults: Faults | None = None,
+        schedule: str | int = "lazy",
+        lanes: int = LANES,
+        change: Callable[[str], str] = str,
     ) -> None:
         self.memory_bytes = memory
         self.faults = faults or Faults()
@@ -187,7 +193,7 @@ class FakeGpu:
         os.ftruncate(self._descriptor, REGION)
         self._map = mmap.mmap(self._descriptor, REGION)
         self.bytes = np.frombuffer(self._map, np.uint8)
-        library = str(host_library(lanes_source(lanes), extra_flags=compiler_flags()))
+        library = str(host_library(change(lanes_source(lanes)), extra_flags=compiler_flags()))
         arguments = [str(n) for n in (self._descriptor, BASE, REGION)] + [library, "7"]
         self._process = subprocess.Popen(
             [sys.executable, "-S", "-E", "-c", PROCESS, *arguments],

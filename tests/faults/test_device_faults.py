@@ -10,11 +10,13 @@ import logging
 import math
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,13 +27,17 @@ from benchmarks.flights.queries import generated_constants
 from benchmarks.flights.queries import make_queries as flights_queries
 from benchmarks.virginia import generator as virginia_generator
 from benchmarks.virginia.queries import make_queries as virginia_queries
-from gpudb.devices import kernels
-from gpudb.errors import DeviceError, DeviceMemoryError, Error, QueryCancelled
+from gpudb.devices import Devices, kernels
+from gpudb.devices import launch as structs
+from gpudb.devices.cuda import CudaDevice
+from gpudb.errors import DeviceError, DeviceLostError, DeviceMemoryError, Error, QueryCancelled
 from gpudb.session import Database, Session
 from gpudb.storage import arrow
 from gpudb.storage.table import TableBuilder
-from tests.devices.fake_cupy import OUT_OF_MEMORY, FakeGpu, Faults, fake_gpu
+from tests.devices.fake_cupy import ILLEGAL_ADDRESS, OUT_OF_MEMORY, FakeGpu, Faults, fake_gpu
 from tests.devices.queries import content
+from tests.devices.test_lanes_sql import shown
+from tests.sql.runner import SQL_FOLDER, Corpus, GpudbEngine, parse
 
 ROWS = 5000
 ROW_GROUP_ROWS = 4096
@@ -370,6 +376,28 @@ def test_G8_a_group_table_that_starts_too_small_counts_nothing_twice(
         assert found.held() == 0
 
 
+# ------------------------------------------------------------------------------- G9: all hashes are equal
+
+
+def same_hashes(source: str) -> str:
+    """Kernels whose hash of every key is the same."""
+    start = source.index("DEVICE uint64 hash_step")
+    body = source.index("{", start)
+    return source[: body + 1] + " return 0; " + source[body + 1 :]
+
+
+@pytest.mark.slow
+def test_G9_where_all_hashes_are_equal_groups_are_right_and_come_to_an_end() -> None:
+    with machine("gpu!", change=same_hashes) as found:
+        for sql in (
+            "SELECT flightnum, depdelay, count(*), sum(arrdelay) FROM flights WHERE flightnum < 1000 GROUP BY ALL",
+            "SELECT uniformf, count(*) FROM test WHERE id < 700 GROUP BY uniformf",
+        ):
+            began = time.process_time()
+            assert found.run(sql)["device"] == "cuda"
+            assert time.process_time() - began < 60
+
+
 # ------------------------------------------------------------------------------- G12, G13, G24: the same bytes
 
 
@@ -397,6 +425,46 @@ def test_G13_no_byte_of_the_device_leaves_it_under_null_or_in_padding() -> None:
                     assert values[row * width : (row + 1) * width] == bytes(width)
             if len(chunk) % 8:
                 assert validity[len(chunk) // 8] >> (len(chunk) % 8) == 0
+
+
+def test_G14_a_kernel_that_leaves_its_memory_ends_the_device() -> None:
+    with fake_gpu() as gpu:
+        device = CudaDevice()
+        memory, initial = device.empty(512), device.zeros(64)
+        fill = structs.FillLaunch(words=device.address(memory), initial=device.address(initial), groups=4096, stride=1)
+        device.launch("gpudb_fill", fill, 1)
+        with pytest.raises(DeviceLostError, match=str(ILLEGAL_ADDRESS)):
+            device.to_host(memory, "u1", 8)
+        assert gpu.sticky == ILLEGAL_ADDRESS
+        with pytest.raises(DeviceLostError):
+            device.empty(8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", Corpus().files, ids=lambda path: str(path.relative_to(SQL_FOLDER)))
+def test_G24_the_sql_corpus_answers_as_the_reference_does(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus_gpu: FakeGpu
+) -> None:
+    records = [record for record in parse(path) if "EXPLAIN ANALYZE" not in record.sql.upper()]  # which shows times
+    device = CudaDevice(64)
+    answers = {}
+    for name in ("reference", "cuda"):
+        folder = tmp_path / name[0]
+        folder.mkdir()
+        with monkeypatch.context() as patch:
+            if name == "cuda":
+                patch.setattr(Devices, "choose", lambda self, settings: (device, "a test", None))
+            engine = GpudbEngine(str(folder), "reference")
+            answers[name] = [shown(engine.run(record), folder) for record in records]
+    for record, wanted, found in zip(records, answers["reference"], answers["cuda"], strict=True):
+        assert found == wanted, record.sql
+    assert device.lost is None
+
+
+@pytest.fixture(scope="module")
+def corpus_gpu() -> Iterator[FakeGpu]:
+    with fake_gpu() as gpu:
+        yield gpu
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -487,3 +555,14 @@ def test_G20_a_failure_after_rows_were_handed_out_repeats_and_loses_none(
             found.run(sql)
             receipt = found.run(sql, Faults().at(kind, number, 700))
             assert receipt["device"] == "cpu" and "lost" in receipt["fallback"]
+
+
+# ------------------------------------------------------------------------------- the page
+
+
+def test_every_row_of_the_page_has_its_test_or_its_reason() -> None:
+    page = (Path(kernels.__file__).parent.parent / "docs" / "faults_of_devices.md").read_text()
+    rows = dict(re.findall(r"^\| (G\d+) \|.*\| (.*) \|$", page, re.MULTILINE))
+    assert list(rows) == [f"G{number}" for number in range(1, 25)]
+    named = {row for name in globals() if name.startswith("test_G") for row in re.findall(r"G\d+", name)}
+    assert {row for row, held in rows.items() if held.startswith("tests")} == named
