@@ -10,12 +10,16 @@ from gpudb.devices.work import StepProfile
 from gpudb.planner import statements
 from gpudb.planner.explain import logical_lines
 from gpudb.program import (
+    CountPairs,
     CountSource,
     EmitSink,
     GroupSource,
+    IndexRows,
+    IndexRuns,
     LimitRows,
     MakeValues,
     OrderGroups,
+    PairSource,
     Pipeline,
     Program,
     RepeatRows,
@@ -102,6 +106,15 @@ def program_lines(program: Program) -> list[Line]:
                 lines.append((number, None, "LimitRows", f"of step {of}"))
             case MakeValues(rows=rows):
                 lines.append((number, None, "MakeValues", f"{len(rows)} rows"))
+            case IndexRows(step=of, words=words, numbers=numbers, form=form):
+                keys = f"one of {numbers} number(s)" if numbers else f"{len(words)} word(s)"
+                held = {"any": "a row", "one": "the only row", "all": "all rows"}[form]
+                lines.append((number, None, "IndexRows", f"{held} of each key, {keys}, of step {of}"))
+            case CountPairs(least=least):
+                left = ", one at least" if least else ""
+                lines.append((number, None, "CountPairs", f"of the rows of step {step.step}{left}"))
+            case IndexRuns(step=of, over=over):
+                lines.append((number, None, "IndexRuns", f"of step {of} by row of step {over}"))
     return lines
 
 
@@ -119,6 +132,8 @@ def _source(pipeline: Pipeline) -> str:
             return "one row"
         case CountSource(rows=rows):
             return f"{rows:,} rows"
+        case PairSource(step=step):
+            return f"pairs of step {step}"
     raise AssertionError("unknown source")
 
 

@@ -272,7 +272,15 @@ class TableSlot:
 
 @record
 class GroupTableSlot:
-    """A pointer to the finished hash table that an earlier step left."""
+    """A pointer to the finished hash table that an earlier step left: of groups, or of a join's build rows."""
+
+    step: int
+    type: RegisterType = RegisterType.I64
+
+
+@record
+class StepRowsSlot:
+    """Number of rows that an earlier step left."""
 
     step: int
     type: RegisterType = RegisterType.I64
@@ -339,6 +347,7 @@ Slot = (
     | PairSizeSlot
     | TableSlot
     | GroupTableSlot
+    | StepRowsSlot
 )
 
 
@@ -349,13 +358,16 @@ Slot = (
 class SourceColumn:
     """One thing a pipeline reads: the stored values of input column `index`, or their validity.
 
-    part  stored (table: encoded values; intermediate: registers' values), validity (table: bits; intermediate: masks), or
-          rows (the permutation of a permuted source)
+    part  stored (table: encoded values; intermediate: registers' values), validity (table: bits; intermediate: masks),
+          rows (the permutation of a permuted source), or array (number `index` of those that a step leaves which makes no rows)
+    step  None for the pipeline's source, else an earlier step: what lies there is read at row numbers, or, where the source
+          has as many rows, row by row
     """
 
     index: int
     part: str
     type: RegisterType
+    step: int | None = None
 
 
 @record
@@ -398,7 +410,14 @@ class CountSource:
     rows: int
 
 
-Source = TableSource | StepSource | GroupSource | SingleRowSource | CountSource
+@record
+class PairSource:
+    """The pairs that a CountPairs step counted, in order of (probe row, build row); they have numbers only."""
+
+    step: int
+
+
+Source = TableSource | StepSource | GroupSource | SingleRowSource | CountSource | PairSource
 
 
 # --------------------------------------------------------------------------------------------------- sinks and steps
@@ -528,7 +547,54 @@ class MakeValues:
     types: tuple[SqlType, ...]
 
 
-Step = Pipeline | OrderGroups | SortRows | RepeatRows | LimitRows | MakeValues
+@record
+class IndexRows:
+    """A join's build side: the rows of a step by key.
+
+    words    output values of the step that hold the key: one number, or 64-bit words
+    numbers  how many numbers there are; 0 of words
+    form     any: 1 + a row by key; one: the same, but a second row of a key is reported; all: all rows of each key.
+             As arrays: 1 + row by 1 + number (keys that have numbers), or, of `all`, first match and number of matches by
+             1 + entry, and the rows of all matches.  Of words also the hash table that Probe reads
+    join     which join of the plan reports a second row, and gets its program for `all` then
+    single   place in the SQL of a subquery that may have one row at most; None for a join
+    """
+
+    step: int
+    words: tuple[int, ...]
+    numbers: int
+    form: str
+    join: int
+    single: tuple[Any] | None = None
+
+
+@record
+class CountPairs:
+    """Counts pairs: `counts` has each probe row's matches, and makes `least` pairs of fewer.  Array: each row's first pair."""
+
+    counts: SourceColumn
+    least: int
+
+    @property
+    def step(self) -> int:
+        """The step whose rows are the probe rows."""
+        assert self.counts.step is not None
+        return self.counts.step
+
+
+@record
+class IndexRuns:
+    """Where the rows of each row number below those of step `over` begin in a sorted column of a step, and how many they are.
+
+    Two arrays; the step counts as having the rows of `over`.
+    """
+
+    step: int
+    column: int
+    over: int
+
+
+Step = Pipeline | OrderGroups | SortRows | RepeatRows | LimitRows | MakeValues | IndexRows | CountPairs | IndexRuns
 
 
 @record
@@ -537,6 +603,7 @@ class Program:
 
     exact  another program with the same result that sums floats on the wide path; run when a pipeline finds a value that
            three fixed-point lanes cannot hold
+    repeated  makes the program for a join whose build side has several rows of a key, which this one does not expect
     """
 
     steps: tuple[Step, ...]
@@ -545,6 +612,17 @@ class Program:
     tables: tuple[str, ...]
     result: int
     exact: Any = field(default=None, compare=False)
+    repeated: Any = field(default=None, compare=False)
+
+    @property
+    def usual(self) -> Program:
+        """The program that runs in this one's stead, as the data wanted it before; usually itself."""
+        other = self.__dict__.get("_usual")
+        return self if other is None else other.usual
+
+    def usually(self, other: Program) -> None:
+        """Note what to run from now on."""
+        self.__dict__["_usual"] = other
 
     @cached_property
     def pipelines(self) -> tuple[tuple[int, Pipeline], ...]:
@@ -561,8 +639,16 @@ class Program:
         for number, step in enumerate(self.steps):
             if isinstance(step, Pipeline):
                 _verify_pipeline(number, step, self.steps)
-            elif not isinstance(step, MakeValues) and not 0 <= step.step < number:
+                continue
+            behind = (
+                ()
+                if isinstance(step, MakeValues)
+                else (step.step, *([step.over] if isinstance(step, IndexRuns) else []))
+            )
+            if any(not 0 <= other < number for other in behind):
                 raise InternalError(f"program step looks forward: step {number}")
+            if isinstance(step, IndexRows):
+                _verify_index(number, step, self.steps)
         if not isinstance(self.steps[self.result], Pipeline):
             raise InternalError("a program's result must be a pipeline")
         return self
@@ -586,7 +672,7 @@ class Place(NamedTuple):
 def steps_behind(thing: Any) -> Iterator[int]:
     """The steps whose results a slot, lookup table, dictionary or text function is made of."""
     match thing:
-        case GroupTableSlot(step=step) | TupleColumn(step=step) | StepDictionary(step=step):
+        case GroupTableSlot(step=step) | TupleColumn(step=step) | StepDictionary(step=step) | StepRowsSlot(step=step):
             yield step
         case TableSlot(table=inner) | TextTable(function=inner) | MappedDictionary(function=inner):
             yield from steps_behind(inner)
@@ -608,25 +694,56 @@ def _verify_steps(number: int, pipeline: Pipeline) -> None:
     for thing in (*pipeline.slots, *(output.dictionary for output in outputs)):
         if any(not 0 <= step < number for step in steps_behind(thing)):
             raise InternalError(f"a slot or dictionary looks forward: step {number}, {thing}")
+    for column in pipeline.columns:
+        if column.step is not None and not 0 <= column.step < number:
+            raise InternalError(f"a column looks forward: step {number}, {column}")
+
+
+def _verify_index(number: int, index: IndexRows, steps: tuple[Step, ...]) -> None:
+    """Keys are words of a step's rows."""
+    built = steps[index.step]
+    values = built.sink.values if isinstance(built, Pipeline) and isinstance(built.sink, EmitSink) else ()
+    if not index.words or any(
+        not 0 <= word < len(values) or values[word].type is not RegisterType.I64 for word in index.words
+    ):
+        raise InternalError(f"no words of a key in step {index.step}: step {number}")
+    if index.numbers and len(index.words) > 1:
+        raise InternalError(f"a numbered key is one number: step {number}")
 
 
 def _verify_key(pipeline: Pipeline, ins: Instruction, written: set[int], steps: tuple[Step, ...], where: Place) -> None:
     """The words of a key are written, and as many as the hash table's keys have."""
     keys, key_words = ins.operands[1], ins.operands[3].number
-    sink = pipeline.sink
+    sink: EmitSink | GroupSink | None = pipeline.sink
     if ins.variant.opcode.name == "Probe":
         table = ins.operands[4]
         slot = pipeline.slots[table.number] if table.kind == SLOT else None
         if not isinstance(slot, GroupTableSlot):
             raise InternalError(f"operand 4 must be the slot of a hash table: {where}")
         built = steps[slot.step]
-        if not isinstance(built, Pipeline):
+        if isinstance(built, IndexRows):
+            if built.numbers or len(built.words) != key_words:
+                raise InternalError(f"no hash table with keys of {key_words} word(s): {where}")
+            sink = None
+        elif not isinstance(built, Pipeline):
             raise InternalError(f"step {slot.step} leaves no hash table: {where}")
-        sink = built.sink
-    if not isinstance(sink, GroupSink) or sink.kind != "hash" or sink.key_words != key_words:
+        else:
+            sink = built.sink
+    if sink is not None and (not isinstance(sink, GroupSink) or sink.kind != "hash" or sink.key_words != key_words):
         raise InternalError(f"no hash table with keys of {key_words} word(s): {where}")
     if keys.kind == REGISTER and not written.issuperset(range(keys.number, keys.number + key_words)):
         raise InternalError(f"a word of the key is read before it is written: {where}")
+
+
+def _reads_in_range(pipeline: Pipeline, ins: Instruction, k: int) -> bool:
+    """Another step's column is read at row numbers; row by row only where the source is one step's rows, of the same number."""
+    column = pipeline.columns[ins.operands[k].number]
+    return (
+        column.step is None
+        or (ins.variant.opcode.name == "Gather" and k == 1)
+        or ins.variant.opcode.name in ("MatchProbe", "MatchBuild")
+        or (isinstance(pipeline.source, StepSource) and len(pipeline.source.steps) == 1)
+    )
 
 
 def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -> None:
@@ -651,6 +768,8 @@ def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -
                     raise InternalError(f"register {operand.number} has rows that Compact left out: {where}")
             elif operand.kind == COLUMN and not 0 <= operand.number < len(pipeline.columns):
                 raise InternalError(f"no such column {operand.number}: {where}")
+            elif operand.kind == COLUMN and not _reads_in_range(pipeline, ins, k):
+                raise InternalError(f"column {operand.number} is another step's, read row by row: {where}")
             elif operand.kind == COLUMN and whole is not None and variant.opcode.name not in AT_ROWS:
                 raise InternalError(f"column {operand.number} has rows that Compact left out: {where}")
             elif operand.kind == SLOT and not 0 <= operand.number < len(pipeline.slots):

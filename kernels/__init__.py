@@ -17,8 +17,16 @@ from gpudb.types import RegisterType as R
 
 FOLDER = Path(__file__).resolve().parent
 BEFORE = ("platform.h", "tile.cuh", "scalar.cuh", "portable.cuh", "calendar.cuh", "functions.cuh")
-OPERATIONS = ("ops_rows.cuh", "ops_emit.cuh", "ops_reduce.cuh", "ops_sum.cuh", "ops_group.cuh", "ops_probe.cuh")
-AFTER = ("vm.cuh", "sort.cuh", "repeat.cuh", "export.cuh")
+OPERATIONS = (
+    "ops_rows.cuh",
+    "ops_emit.cuh",
+    "ops_reduce.cuh",
+    "ops_sum.cuh",
+    "ops_group.cuh",
+    "ops_probe.cuh",
+    "ops_join.cuh",
+)
+AFTER = ("vm.cuh", "sort.cuh", "repeat.cuh", "join.cuh", "export.cuh")
 
 WRAPPERS = {"v": "Vector", "s": "Scalar", "p": "Table"}
 

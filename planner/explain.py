@@ -21,6 +21,7 @@ from gpudb.planner.expressions import (
 from gpudb.planner.logical import (
     Aggregate,
     Filter,
+    Join,
     Limit,
     Node,
     Project,
@@ -61,6 +62,14 @@ def _node(node: Node) -> str:
             return f"Project {', '.join(map(text, expressions))}"
         case Aggregate(keys=keys, aggregates=aggregates):
             return f"Aggregate [{', '.join(map(text, keys))}] {', '.join(map(text, aggregates))}".rstrip()
+        case Join(kind=kind, keys=join_keys, residual=residual):
+            names = ", ".join(name for name, _ in node.columns)
+            terms = [
+                f"{text(a)} {'is_not_distinct' if null_equal else '='} {text(b)}" for a, b, null_equal in join_keys
+            ]
+            if residual is not None:
+                terms.append(text(residual))
+            return f"Join {kind} [{names}]" + (f" on {' and '.join(terms)}" if terms else "")
         case Sort(keys=keys):
             terms = [
                 text(k.expression) + (" desc" if k.descending else "") + (" nulls first" if k.nulls_first else "")

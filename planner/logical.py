@@ -7,10 +7,10 @@ name its columns by number (`expressions.Column.index`).  Nodes print stably, so
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import field, fields
 from typing import Any
 
-from gpudb.planner.expressions import AggregateCall, Expression, Literal
+from gpudb.planner.expressions import AggregateCall, Expression, Literal, Span
 from gpudb.record import record
 from gpudb.types import SqlType
 
@@ -107,6 +107,38 @@ class Filter(Node):
 
     input: Node
     predicate: Expression
+
+
+JoinKey = tuple[Expression, Expression, bool]
+"""Over the left input, over the right input, of one type; and whether NULL equals NULL."""
+
+
+@record
+class Join(Node):
+    """Pairs of a left and a right row whose keys are equal and for which `residual` is TRUE, in order of (left, right) row.
+
+    kind      inner: the pairs.  left: and left rows without any, with NULLs.  semi: left rows that have a pair, once.
+              anti: those that have none.  mark: every left row, and whether it has a pair.  single: as left, but the
+              right input may have one row at most, else the statement fails
+    residual  over left's columns, then right's
+    outputs   which of left's columns, right's, and (mark) the mark behind them come out
+    span      where the right input stands, for the error of `single`
+
+    RIGHT is LEFT with its inputs swapped; FULL is LEFT and, behind that, the right rows of the swapped ANTI.
+    """
+
+    left: Node
+    right: Node
+    kind: str
+    keys: tuple[JoinKey, ...]
+    residual: Expression | None
+    outputs: tuple[int, ...]
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def width(self) -> int:
+        """Columns of both inputs together."""
+        return len(self.left.columns) + len(self.right.columns)
 
 
 @record

@@ -350,7 +350,9 @@ class CudaDevice(KernelDevice):
             columns: list[Any] = []
             for k, column in enumerate(part.columns):
                 begin, end = (row * _row_bits(pipeline, k) // 8 for row in (start, start + padded))
-                if isinstance(column, np.ndarray):
+                if pipeline.columns[k].step is not None:  # read at row numbers of its own
+                    columns.append(column)
+                elif isinstance(column, np.ndarray):
                     columns.append(column.reshape(-1).view(np.uint8)[begin:end])
                 else:
                     columns.append(None if column is None else self.view(column, begin))

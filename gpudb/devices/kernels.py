@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gpudb.devices import joins
 from gpudb.devices import launch as structs
-from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, Work
+from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, RowIndex, Run, Work
 from gpudb.errors import DeviceError, InternalError
 from gpudb.program import EmitSink, GroupSink, Pipeline
 from gpudb.types import RegisterType, SqlType
@@ -236,7 +237,7 @@ class KernelDevice:
                     handle = self.resident(value)
                     keep.append(handle)
                     slots[line, index, 0] = self.address(handle)
-                elif isinstance(value, GroupState):
+                elif isinstance(value, (GroupState, joins.ProbedRows)):
                     handle = self.from_host(np.frombuffer(bytes(value.table), np.uint8))
                     keep.append(handle)
                     slots[line, index, 0] = self.address(handle)
@@ -458,10 +459,30 @@ class KernelDevice:
         order = self._radix_sort(numbers, present, int(state.table.words), int(state.table.stride), 0, rows, run)
         return Emitted(present, [order], (R.U32,))
 
+    # ------------------------------------------------------------------------------- joins
+
+    def index_rows(self, words: list[Any], rows: int, numbers: int, run: Run) -> RowIndex:
+        """Build rows by key: one array of numbers below `numbers`, or (numbers 0) arrays of key words."""
+        return joins.index_rows(self, words, rows, numbers, run)
+
+    def matches(self, index: RowIndex, rows: int, run: Run) -> list[Any]:
+        """[first match, number of matches] by 1 + entry, and the build rows of all matches: those of an entry in row order."""
+        return joins.matches(self, index, rows, run)
+
+    def runs(self, column: Any, rows: int, size: int, run: Run) -> list[Any]:
+        """[where each number below `size` begins in a sorted column, how often it occurs]."""
+        return joins.runs(self, column, rows, size, run)
+
+    def pair_offsets(self, counts: Any, rows: int, least: int, run: Run) -> tuple[Any, int]:
+        """(number of each row's first pair, rows + 1 of int64; number of pairs), a row having `least` pairs at least."""
+        return joins.pair_offsets(self, counts, rows, least, run)
+
     # ------------------------------------------------------------------------------- sorting
 
     def sort_rows(self, words: list[Any], rows: int, run: Run) -> Emitted:
         """Row numbers sorted by order words, the first most significant; ties keep their order."""
+        if rows >= 1 << 32:
+            raise run.too_many_rows("what is sorted", rows)
         order = self.empty((rows + 1) * 4)
         blocks = self.blocks(-(-rows // 16384))
         self.launch("gpudb_sort_start", structs.SortLaunch(rows_out=self.address(order), rows=rows), blocks)

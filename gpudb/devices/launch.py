@@ -32,6 +32,9 @@ SortLaunch = _struct("SortLaunch", "word keys_in keys_out rows_in rows_out count
 RepeatLaunch = _struct("RepeatLaunch", "counts sums rows_out", "rows")
 CompactLaunch = _struct("CompactLaunch", "source target tile_counts tile_starts tile_offsets", "num_tiles width")
 OffsetsLaunch = _struct("OffsetsLaunch", "tile_counts tile_starts tile_offsets result", "num_tiles")
+IndexLaunch = _struct("IndexLaunch", "word first keys heads entry repeated", "rows key_words at head_mask")
+RunsLaunch = _struct("RunsLaunch", "order word begins counts", "rows plus size")
+PairsLaunch = _struct("PairsLaunch", "counts sums offsets", "rows least workers")
 BitsLaunch = _struct("BitsLaunch", "source target ones", "rows")
 TextLaunch = _struct("TextLaunch", "codes validity dictionary_offsets dictionary_bytes sums offsets bytes", "rows")
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gpudb.devices.reference_tile import GroupState, Tile, new_groups, values_of_type
-from gpudb.devices.work import Emitted, InexactSum, PipelineFailure, Run, Work
+from gpudb.devices.reference_tile import GroupState, ProbedRows, Tile, new_groups, values_of_type
+from gpudb.devices.work import Emitted, InexactSum, PipelineFailure, RowIndex, Run, Work
 from gpudb.errors import InternalError
 from gpudb.program import EmitSink
 from gpudb.types import RegisterType, SqlType
@@ -82,6 +82,38 @@ class ReferenceDevice:
         present = np.flatnonzero(first != NO_ROW)
         order = present[np.argsort(first[present], kind="stable")].astype(np.uint32)
         return Emitted(len(order), [order], (R.U32,))
+
+    # ------------------------------------------------------------------------------- joins
+
+    def index_rows(self, words: list[Any], rows: int, numbers: int, run: Run) -> RowIndex:
+        """Build rows by key: one array of numbers below `numbers`, or (numbers 0) arrays of key words."""
+        if numbers:
+            entries = words[0][:rows]
+            first = np.zeros(numbers + 1, np.uint32)
+            first[entries[::-1] + 1] = np.arange(rows, 0, -1)
+            return RowIndex(len(np.unique(entries)) < rows, numbers, entries, first, None)
+        table = ProbedRows({})
+        keys = np.stack([word[:rows] for word in words], axis=1)
+        entries = np.array([table.rows.setdefault(key.tobytes(), row) for row, key in enumerate(keys)], np.int64)
+        return RowIndex(len(table.rows) < rows, rows, entries, None, table)
+
+    def matches(self, index: RowIndex, rows: int, run: Run) -> list[Any]:
+        """[first match, number of matches] by 1 + entry, and the build rows of all matches: those of an entry in row order."""
+        order = np.argsort(index.entries, kind="stable").astype(np.uint32)
+        return [*self.runs(index.entries[order] + 1, rows, index.size + 1, run), order]
+
+    def runs(self, column: Any, rows: int, size: int, run: Run) -> list[Any]:
+        """[where each number below `size` begins in a sorted column, how often it occurs]."""
+        numbers, first, counts = np.unique(column[:rows], return_index=True, return_counts=True)
+        found = np.zeros((2, size), np.uint32)
+        found[:, numbers] = first, counts
+        return [found[0], found[1]]
+
+    def pair_offsets(self, counts: Any, rows: int, least: int, run: Run) -> tuple[Any, int]:
+        """(number of each row's first pair, rows + 1 of int64; number of pairs), a row having `least` pairs at least."""
+        offsets = np.zeros(rows + 1, np.int64)
+        np.cumsum(np.maximum(counts[:rows].astype(np.int64), least), out=offsets[1:])
+        return offsets, int(offsets[-1])
 
     # ------------------------------------------------------------------------------- rows
 

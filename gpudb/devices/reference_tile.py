@@ -182,6 +182,17 @@ class GroupState:
         return np.array([self.numbers.get(key.tobytes(), -1) + 1 for key in keys], np.uint32)
 
 
+@dataclass
+class ProbedRows:
+    """A hash table of a join's build rows: bytes of a key -> the row that stands for it."""
+
+    rows: dict[bytes, int]
+
+    def probe(self, keys: Array) -> Array:
+        """(rows,) 1 + build row of each of the keys (rows, key words) int64, 0 where there is none."""
+        return np.array([self.rows.get(key.tobytes(), -1) + 1 for key in keys], np.uint32)
+
+
 def new_groups(sink: GroupSink) -> GroupState:
     """An empty table: all groups of a dense one, none but the trash group of one with keys."""
     groups = 1 if sink.key_words else sink.capacity + 1
@@ -470,6 +481,21 @@ class Tile:
         entries = np.zeros(self.rows, np.uint32)
         entries[alive_rows] = self.part.slots[table.number].probe(self._keys(keys, key_words)[alive_rows])
         self.registers[out.number] = entries
+
+    def MatchProbe(self, out: Operand, offsets: Operand, probes: Operand) -> None:
+        first_pairs = self.column(offsets)[: int(self.constant(probes, R.I64))]
+        found = np.searchsorted(first_pairs, self.row_numbers(), side="right") - 1
+        self.registers[out.number] = found.astype(np.uint32)
+
+    def MatchBuild(
+        self, out: Operand, probe: Operand, offsets: Operand, begins: Operand, counts: Operand, rows: Operand
+    ) -> None:
+        row = self.vector(probe)
+        k = self.row_numbers() - self.column(offsets)[row]
+        there = k < self.column(counts)[row]
+        found = np.zeros(self.rows, np.uint32)
+        found[there] = self.column(rows)[(self.column(begins)[row] + k)[there]] + 1
+        self.registers[out.number] = found
 
     def _keys(self, keys: Operand, key_words: Operand) -> Array:
         """(rows, key words) of consecutive registers."""

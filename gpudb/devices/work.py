@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpudb.errors import MemoryLimitError, QueryCancelled
+from gpudb.errors import MemoryLimitError, NotSupportedError, QueryCancelled
 from gpudb.program import Pipeline
 from gpudb.types import RegisterType
 
@@ -83,6 +83,10 @@ class Run:
         """The statement from its start: it is cancelled, and its time runs out, as this run would have."""
         return Run(Ledger(self.ledger.limit), self.cancel, timer=self.timer, profile=self.profile, sparing=sparing)
 
+    def too_many_rows(self, what: str, rows: int) -> NotSupportedError:
+        """The error for more rows than row numbers of 32 bits tell apart."""
+        return NotSupportedError(f"{what} has more than 2**32 rows: {rows:,}")
+
     def check(self) -> None:
         """Raise QueryCancelled if somebody asked for it; value 2 means the time-out."""
         if self.cancel[0]:
@@ -119,6 +123,24 @@ class Emitted:
     rows: int
     columns: list[Any]
     types: tuple[RegisterType, ...]
+
+
+@dataclass
+class RowIndex:
+    """Build rows of a join by key: what `index_rows` of a device gives.
+
+    repeated  two rows have one key
+    size      entries: key numbers, or rows of which some stand for their keys
+    entries   (rows,) int64, the entry of each build row: its key's number, or the row that stands for its key
+    first     by 1 + key number, 1 + one of its rows, u32; None where keys have no numbers
+    table     what Probe reads where they have none: it finds 1 + entry
+    """
+
+    repeated: bool
+    size: int
+    entries: Any
+    first: Any
+    table: Any
 
 
 @dataclass(frozen=True)

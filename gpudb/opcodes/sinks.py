@@ -114,6 +114,19 @@ def Probe(out: Operand, keys: Operand, alive: Operand, key_words: Operand, table
     """
 
 
+@block_opcode("{out} = probe row of the pair, by first pairs {offsets}", [(R.U32,)])
+def MatchProbe(out: Operand, offsets: Operand, probes: Operand) -> None:
+    """The probe row that each pair of a join belongs to: the last whose first pair is not behind it."""
+
+
+@block_opcode("{out} = 1 + build row of the pair of probe row {probe}, 0 where that has no match", [(R.U32,)])
+def MatchBuild(out: Operand, probe: Operand, offsets: Operand, begins: Operand, counts: Operand, rows: Operand) -> None:
+    """The build row of each pair of a join: its place among the matches of its probe row says which.
+
+    {offsets} first pair, {begins} first match and {counts} matches of each probe row; {rows} build rows of all matches.
+    """
+
+
 @block_opcode("first row of group {group} = min(., row)", [(R.U32,)])
 def GroupFirst(group: Operand) -> None:
     """Remember each group's first row, which orders the groups."""

@@ -18,18 +18,23 @@ from gpudb import errors
 from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, StepProfile, Work
 from gpudb.errors import InternalError
 from gpudb.program import (
+    CountPairs,
     CountSource,
     EmitSink,
     GroupSource,
+    IndexRows,
+    IndexRuns,
     LimitRows,
     MakeValues,
     OrderGroups,
     OutputColumn,
+    PairSource,
     Pipeline,
     Program,
     RepeatRows,
     SingleRowSource,
     SortRows,
+    SourceColumn,
     StepSource,
     TableSource,
     TextFunction,
@@ -44,11 +49,20 @@ from gpudb.vm.texts import TextCache, Texts
 R = RegisterType
 BATCH_ROWS = 1 << 20
 MOST_PARTS = 4096  # of a series
+PART_PAIRS = 1 << 20  # pairs of a join in a part: whole tiles on every device
+PAIR_BYTES = 1 << 26  # for which room is made at a time, where pairs are filtered before they are emitted
+
+
+@dataclass(frozen=True)
+class RepeatedKey(Exception):
+    """A join's build side has several rows of a key: its program for that must run."""
+
+    join: int
 
 
 @dataclass
 class StepRows:
-    """What a step left: emitted rows, or an order (row numbers), or a group table."""
+    """What a step left: emitted rows, or an order (row numbers), or a group table, or arrays as `emitted` without a sink."""
 
     emitted: Emitted | None = None
     sink: EmitSink | None = None
@@ -101,6 +115,15 @@ class Machine:
                     self.steps[number] = self._limit(self.steps[of], step)
                 case MakeValues():
                     self.steps[number] = self._values(step)
+                case IndexRows():
+                    self.steps[number] = self._index(step)
+                case CountPairs():
+                    self.steps[number] = self._count_pairs(step)
+                case IndexRuns(step=of, column=column, over=over):
+                    column_of = self._of_step(SourceColumn(column, "stored", R.I64, of))
+                    rows, size = self._rows_of(of), self._rows_of(over)
+                    found = self.device.runs(column_of, rows, size, self.run)
+                    self.steps[number] = StepRows(emitted=Emitted(size, found, (R.U32, R.U32)))
             if self.run.profile is not None:
                 self.run.profile.append(self._profile(number, time.perf_counter() - began))
         return self.steps[self.program.result]
@@ -129,11 +152,12 @@ class Machine:
             work.top, limit = limit, None
         if self.run.profile is not None:
             work.profile = self._counters[number] = np.zeros((len(pipeline.instructions), 2), np.int64)
+        most = self._most_parts(pipeline)
         try:
-            if limit is None or len(parts) < 2:
+            if len(parts) < 2 or (limit is None and len(parts) <= most):
                 result = self.device.run_pipeline(work)
             else:
-                result = self._run_until(work, limit)
+                result = self._run_until(work, limit, most)
         except PipelineFailure as failure:
             raise self._error(pipeline, failure) from None
         rows = max((part.first_row + part.rows for part in parts), default=0)
@@ -152,14 +176,26 @@ class Machine:
             return None
         return int(value) + (int(self.constant(offset) or 0) if offset is not None else 0)
 
-    def _run_until(self, work: Work, limit: int) -> Emitted:
-        """Row groups a few at a time, until there are rows enough."""
+    @staticmethod
+    def _most_parts(pipeline: Pipeline) -> int:
+        """How many parts to run at a time: few of pairs, most of which a filter may leave out."""
+        if not isinstance(pipeline.source, PairSource) or not isinstance(pipeline.sink, EmitSink):
+            return 1 << 62
+        width = max(1, sum(kind.width for kind in pipeline.sink.columns))
+        return max(1, PAIR_BYTES // (PART_PAIRS * width)) if pipeline.sink.filtered else 1 << 62
+
+    def _run_until(self, work: Work, limit: int | None, most: int) -> Emitted:
+        """Parts a few at a time, until there are rows enough; each time's rows are kept in as much memory as they need."""
         found: list[Emitted] = []
-        rows, at, step = 0, 0, 1
-        while at < len(work.parts) and (rows < limit or not found):
+        rows, at, step = 0, 0, 1 if limit is not None else most
+        while at < len(work.parts) and (limit is None or rows < limit or not found):
+            held = self.run.ledger.held
             emitted = self.device.run_pipeline(replace(work, parts=work.parts[at : at + step]))
+            if most < len(work.parts):
+                self.run.ledger.give_back(self.run.ledger.held - held)
+                emitted = self.device.concatenated([emitted], self.run)
             found.append(emitted)
-            rows, at, step = rows + emitted.rows, at + step, step * 2
+            rows, at, step = rows + emitted.rows, at + step, min(step * 2, most)
         self.run.tiles_skipped += sum(-(-p.rows // self.device.tile_rows) for p in work.parts[at:])
         return found[0] if len(found) == 1 else self.device.concatenated(found, self.run)
 
@@ -169,21 +205,47 @@ class Machine:
             case TableSource():
                 return self._table_parts(pipeline, source, prologue), None
             case SingleRowSource():
-                return [Part(1, 0, [], prologue.slots(None))], None
+                columns = [self._of_step(column) for column in pipeline.columns]
+                return [Part(1, 0, columns, prologue.slots(None))], None
+            case PairSource(step=step):
+                columns, slots = [self._of_step(column) for column in pipeline.columns], prologue.slots(None)
+                pairs = self._rows_of(step)
+                starts = range(0, pairs, PART_PAIRS)
+                return [Part(min(PART_PAIRS, pairs - start), start, columns, slots) for start in starts], None
             case CountSource(rows=rows):
                 # Parts, so that LIMIT need not wait for all, and few, so that a long series is not a long list.
                 size = max(BATCH_ROWS, -(-rows // MOST_PARTS // BATCH_ROWS) * BATCH_ROWS)
-                slots = prologue.slots(None)
+                columns, slots = [self._of_step(column) for column in pipeline.columns], prologue.slots(None)
                 starts = range(0, rows, size)
-                return [Part(min(size, rows - start), start, [], slots) for start in starts], None
+                return [Part(min(size, rows - start), start, columns, slots) for start in starts], None
             case GroupSource(step=step, order=order):
                 emitted = self.steps[order].emitted
                 assert emitted is not None
-                columns = [emitted.columns[0] for _ in pipeline.columns]
+                columns = [emitted.columns[0] if c.step is None else self._of_step(c) for c in pipeline.columns]
                 return [Part(emitted.rows, 0, columns, prologue.slots(None))], self.steps[step].group
             case StepSource(steps=steps, order=order):
                 return self._step_parts(pipeline, steps, order, prologue), None
         raise AssertionError(f"unknown source: {source}")
+
+    def _rows_of(self, step: int) -> int:
+        emitted = self.steps[step].emitted
+        assert emitted is not None, f"step {step} left no rows"
+        return emitted.rows
+
+    def _of_step(self, column: SourceColumn) -> Any:
+        """The array behind a column of an earlier step."""
+        assert column.step is not None, "a source without columns"
+        left = self.steps[column.step]
+        assert left.emitted is not None
+        index: int | None = column.index
+        if column.part != "array":
+            assert left.sink is not None
+            if not left.emitted.rows:  # what row 0 has, where no row is found: a code that its dictionary holds, say
+                return self.device.from_host(host_column([0], column.type))
+            output = left.sink.values[column.index]
+            index = output.column if column.part == "stored" else output.validity
+        assert index is not None
+        return left.emitted.columns[index]
 
     def _table_parts(self, pipeline: Pipeline, source: TableSource, prologue: Prologue) -> list[Part]:
         table = self.tables[source.table]
@@ -195,6 +257,9 @@ class Machine:
                 continue
             columns: list[Any] = []
             for column in pipeline.columns:
+                if column.step is not None:
+                    columns.append(self._of_step(column))
+                    continue
                 chunk = chunks[column.index]
                 array = chunk.stored if column.part == "stored" else chunk.validity
                 columns.append(array)
@@ -217,6 +282,9 @@ class Machine:
                 rows = ordered.rows
             columns: list[Any] = []
             for column in pipeline.columns:
+                if column.step is not None:
+                    columns.append(self._of_step(column))
+                    continue
                 if column.part == "rows":
                     assert ordered is not None
                     columns.append(ordered.columns[0])
@@ -244,6 +312,28 @@ class Machine:
             return errors.ConversionError(what + example, span=span)
         error: type[errors.Error] = getattr(errors, kind)
         return error(message, span=span)
+
+    # ------------------------------------------------------------------------------- joins
+
+    def _index(self, step: IndexRows) -> StepRows:
+        rows = self._rows_of(step.step)
+        words = [self._of_step(SourceColumn(word, "stored", R.I64, step.step)) for word in step.words]
+        index = self.device.index_rows(words, rows, step.numbers, self.run)
+        if index.repeated and step.form == "one":
+            if step.single is not None:
+                message = "a subquery used as an expression returns more than one row"
+                raise errors.DataError(message, span=step.single[0])
+            raise RepeatedKey(step.join)
+        if step.form == "all":
+            found = self.device.matches(index, rows, self.run)
+            return StepRows(emitted=Emitted(rows, found, (R.U32,) * 3), group=index.table)
+        arrays = [] if index.first is None else [index.first]
+        return StepRows(emitted=Emitted(rows, arrays, (R.U32,) * len(arrays)), group=index.table)
+
+    def _count_pairs(self, step: CountPairs) -> StepRows:
+        counts = self._of_step(step.counts)
+        offsets, pairs = self.device.pair_offsets(counts, self._rows_of(step.step), step.least, self.run)
+        return StepRows(emitted=Emitted(pairs, [offsets], (R.I64,)))
 
     # ------------------------------------------------------------------------------- other steps
 
@@ -320,15 +410,27 @@ def execute(
     """Run a program's steps; `export` then hands out the rows.
 
     Raises the program's own errors, QueryCancelled and MemoryLimitError.  Where a float sum does not fit its fixed-point
-    lanes, the program's exact form runs instead.
+    lanes, the program's exact form runs instead; where a join meets several rows of a key, the form for that, this time and
+    from now on.
     """
+    program = program.usual
+    held = state.ledger.held
     machine = Machine(program, device, tables, constant, state, cache)
     try:
         return machine, machine.execute()
     except InexactSum:
         if program.exact is None:
             raise InternalError("an exact program met an inexact sum") from None
-    return execute(program.exact(), device, tables, constant, state, cache)
+        other = program.exact()
+    except RepeatedKey as found:
+        if program.repeated is None:
+            raise InternalError(f"a program without joins met a repeated key: join {found.join}") from None
+        other = program.repeated(found.join)
+        program.usually(other)
+    state.ledger.give_back(state.ledger.held - held)
+    if state.profile is not None:
+        state.profile.clear()
+    return execute(other, device, tables, constant, state, cache)
 
 
 def export(

@@ -27,6 +27,7 @@ from gpudb.program import (
     RangeSlot,
     RankTable,
     ScaleSlot,
+    StepRowsSlot,
     TableSlot,
     TextTable,
     TranslationTable,
@@ -82,6 +83,8 @@ class Prologue:
                 return self._table(table)
             case GroupTableSlot(step=step):
                 return self._texts.group_table(step)
+            case StepRowsSlot(step=step):
+                return self._texts.rows_of(step)
         return None
 
     def _table(self, table: Any) -> np.ndarray | None:

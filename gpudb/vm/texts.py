@@ -151,6 +151,10 @@ class Texts:
         """The device's hash table that a step left."""
         return self._steps[step].group
 
+    def rows_of(self, step: int) -> int:
+        """How many rows a step left."""
+        return int(self._steps[step].emitted.rows)
+
     # ------------------------------------------------------------------------------- functions
 
     def evaluated(self, function: TextFunction) -> Evaluated:

@@ -15,6 +15,7 @@ from gpudb.planner.bind.context import Context, catalog_name, not_found, own_spa
 from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate, position_of
 from gpudb.planner.bind.folding import folded
 from gpudb.planner.bind.grouping import Groups, by_value
+from gpudb.planner.bind.joins import Side, bind_joins
 from gpudb.planner.bind.names import column_name, describe
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.series import SERIES_FUNCTIONS, series
@@ -48,7 +49,6 @@ _READERS = {
 
 # Parts of SELECT that other work will bring.
 _UNSUPPORTED_PARTS = {
-    "joins": "join",
     "laterals": "LATERAL",
     "qualify": "QUALIFY",
     "windows": "WINDOW",
@@ -188,9 +188,23 @@ class QueryBinder:
 
     def relation(self, node: Any) -> tuple[Node, Scope]:
         """What stands in FROM: its plan, and the scope it gives."""
+        plan, scope = self.simple_relation(node)
+        joins = node.args.get("joins")
+        if joins:
+            side = bind_joins(self, Side(plan, scope), joins)
+            plan, scope = side.plan, side.scope
+        return plan, scope
+
+    def simple_relation(self, node: Any) -> tuple[Node, Scope]:
+        """A relation without the joins that follow it."""
         self.refuse_parts(node)
         alias = node.args.get("alias")
-        if node.key == "table":
+        if node.key == "subquery" and node.this.key == "table":  # joins in parentheses
+            plan, scope = self.relation(node.this)
+            if alias is None:
+                return plan, scope
+            plan, name = unique_columns(self.context, only_shown(plan, scope)), None
+        elif node.key == "table":
             plan, name = self.named(node)
         elif node.key == "subquery":
             plan, name = unique_columns(self.context, QueryBinder(self.context, self.tables).bind(node.this)), None
@@ -322,6 +336,9 @@ class QueryBinder:
         self.refuse_parts(node)
         from_ = node.args.get("from_")
         plan, scope = self.relation(from_.this) if from_ is not None else (Values((), ((),)), Scope(None, ()))
+        if node.args.get("joins"):
+            side = bind_joins(self, Side(plan, scope), node.args["joins"])
+            plan, scope = side.plan, side.scope
         items = self.select_list(node, scope, from_ is not None)
         aliases = {item.name.lower(): item.expression for item in reversed(items) if item.alias}
         where = node.args.get("where")
@@ -393,16 +410,19 @@ class QueryBinder:
         excluded = {plain(part.name).lower() for part in star.args.get("except_") or ()}
         replaced = {plain(part.alias).lower(): part.this for part in star.args.get("replace") or ()}
         renamed = {plain(part.this.name).lower(): plain(part.alias) for part in star.args.get("rename") or ()}
-        known = {name.lower() for name, _ in scope.columns}
+        visible = scope.visible(relation)
+        there = [scope.columns[index][0] for index in visible]
+        known = {name.lower() for name in there}
         for name in known:
             if (name in excluded) + (name in replaced) + (name in renamed) > 1:
                 raise BindError(f"two of EXCLUDE, REPLACE and RENAME name one column: {name}", span=span_of(node))
         for name in (*excluded, *replaced):  # a RENAME of what is not there does nothing
             if name not in known:
-                raise not_found("column", name, [column for column, _ in scope.columns], span_of(node))
+                raise not_found("column", name, there, span_of(node))
         binder = ExpressionBinder(self.context, scope, clause="SELECT", aggregates=True)
         items = []
-        for index, (name, type_) in enumerate(scope.columns):
+        for index in visible:
+            name, type_ = scope.columns[index]
             if name.lower() in excluded:
                 continue
             replacement = replaced.get(name.lower())
@@ -686,6 +706,15 @@ def aggregate(plan: Node, groups: Groups) -> Node:
     )
     columns += tuple((call.name, call.type) for call in groups.aggregates)
     return Aggregate(columns, plan, tuple(groups.keys), tuple(groups.aggregates))
+
+
+def only_shown(plan: Node, scope: Scope) -> Node:
+    """The columns of a join that `*` shows, as a plan of their own."""
+    if scope.shown is None or scope.shown == tuple(range(len(plan.columns))):
+        return plan
+    columns = tuple(scope.columns[index] for index in scope.shown)
+    picked = tuple(Column(type_, index, name) for index, (name, type_) in zip(scope.shown, columns, strict=True))
+    return Project(columns, plan, picked)
 
 
 def renamed_plan(plan: Node, columns: tuple[OutputColumn, ...]) -> Node:

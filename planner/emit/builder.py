@@ -119,9 +119,9 @@ class PipelineBuilder:
     def __post_init__(self) -> None:
         self.known = KnownValues(self)
 
-    def column(self, index: int, part: str, type_: R) -> Operand:
-        """The operand of a source column's part."""
-        wanted = SourceColumn(index, part, type_)
+    def column(self, index: int, part: str, type_: R, step: int | None = None) -> Operand:
+        """The operand of a source column's part, or of an earlier step's."""
+        wanted = SourceColumn(index, part, type_, step)
         if wanted not in self.columns:
             self.columns.append(wanted)
         return Operand(COLUMN, self.columns.index(wanted), type_)

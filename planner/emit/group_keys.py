@@ -197,7 +197,7 @@ class GroupKeys:
 
     def _find(self, emitter: ExpressionEmitter, values: list[Value], alive: Operand | None) -> Operand:
         builder = emitter.builder
-        keys = self._words(emitter, values)
+        keys = self.words(emitter, values)
         mask = alive if alive is not None else builder.vector(builder.slot(PlainSlot(R.MASK, 1)))
         result = builder.register(R.U32)
         builder.block("GroupFind", (R.U32, R.I64), result, keys, mask, self.key_words)
@@ -206,14 +206,14 @@ class GroupKeys:
     def probe(self, emitter: ExpressionEmitter, values: list[Value], alive: Operand | None, step: int) -> Operand:
         """Register with 1 + the number of each row's group in the hash table that a step left, 0 where there is none."""
         builder = emitter.builder
-        keys = self._words(emitter, values)
+        keys = self.words(emitter, values)
         mask = alive if alive is not None else builder.vector(builder.slot(PlainSlot(R.MASK, 1)))
         table = builder.slot(GroupTableSlot(step))
         result = builder.register(R.U32)
         builder.block("Probe", (R.U32, R.I64), result, keys, mask, self.key_words, table)
         return result
 
-    def _words(self, emitter: ExpressionEmitter, values: list[Value]) -> Operand:
+    def words(self, emitter: ExpressionEmitter, values: list[Value]) -> Operand:
         """The first of the consecutive registers that hold the words of each row's key."""
         builder = emitter.builder
         words: list[Operand | None] = [None] * self.key_words

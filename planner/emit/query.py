@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from gpudb.catalog import Catalog
@@ -19,6 +19,7 @@ from gpudb.planner.emit.aggregates import GREATEST_WORD, Accumulators, Feed, Fin
 from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter, common_form
 from gpudb.planner.emit.group_keys import GroupKeys, make_key
+from gpudb.planner.emit.joins import JoinEmitter
 from gpudb.planner.emit.ranges import integer_register
 from gpudb.planner.emit.set_operations import both_sides, counted_groups
 from gpudb.planner.emit.slices import sliced
@@ -27,6 +28,7 @@ from gpudb.planner.expressions import AggregateCall, Expression, Literal, conjun
 from gpudb.planner.logical import (
     Aggregate,
     Filter,
+    Join,
     Limit,
     Node,
     Project,
@@ -121,8 +123,9 @@ class Left:
 class QueryEmitter:
     """Emits one query."""
 
-    def __init__(self, catalog: Catalog, exact: bool) -> None:
+    def __init__(self, catalog: Catalog, exact: bool, repeated: frozenset[int] = frozenset()) -> None:
         self.catalog = catalog
+        self.joins = JoinEmitter(self, repeated)
         self.exact = exact
         self.steps: list[Step] = []
         self.tables: set[str] = set()
@@ -133,7 +136,7 @@ class QueryEmitter:
         self.steps.append(step)
         return len(self.steps) - 1
 
-    def _builder(self, source: Source, row_bound: int, table_step: int | None = None) -> PipelineBuilder:
+    def builder(self, source: Source, row_bound: int, table_step: int | None = None) -> PipelineBuilder:
         return PipelineBuilder(source, row_bound, table_step, distinct_tuples=self.distinct_tuples)
 
     # ------------------------------------------------------------------------------------------- nodes
@@ -149,8 +152,10 @@ class QueryEmitter:
                 return stream
             case Project():
                 return self._project(self.stream(node.input), node.expressions)
+            case Join():
+                return self.joins.stream(node)
             case Values() if not any(node.rows) and len(node.rows) == 1:
-                return Stream(self._builder(SingleRowSource(), 1), [], None, 1)
+                return Stream(self.builder(SingleRowSource(), 1), [], None, 1)
             case SetOperation(all=False):
                 return self.stream(counted_groups(node))  # nobody asks for the counts, so they are not made
             case Series():
@@ -181,7 +186,7 @@ class QueryEmitter:
         raise NotSupportedError(f"plan node not supported: {type(node).__name__}")
 
     def _series(self, node: Series) -> Stream:
-        builder = self._builder(CountSource(node.count), node.count)
+        builder = self.builder(CountSource(node.count), node.count)
 
         def make() -> Value:
             operand = builder.block_once("RowNumber", (R.I64,), R.I64)
@@ -198,7 +203,7 @@ class QueryEmitter:
         layout = self.catalog.table(node.table)
         assert layout is not None, f"table vanished while planning: {node.table}"
         self.tables.add(node.table)
-        builder = self._builder(TableSource(node.table, node.ordinals), layout.row_bound)
+        builder = self.builder(TableSource(node.table, node.ordinals), layout.row_bound)
 
         def maker(index: int, ordinal: int) -> Callable[[], Value]:
             sql = layout.columns[ordinal][1]
@@ -296,7 +301,7 @@ class QueryEmitter:
 
     def open(self, left: Left) -> Stream:
         """A new pipeline over rows that steps left."""
-        builder = self._builder(StepSource(left.steps, left.order), left.row_bound)
+        builder = self.builder(StepSource(left.steps, left.order), left.row_bound)
 
         def maker(index: int, value: Value) -> Callable[[], Value]:
             def make() -> Value:
@@ -467,7 +472,7 @@ class QueryEmitter:
         bound = 1 if one else min(stream.row_bound, keys.capacity or stream.row_bound)
 
         def reopen() -> Stream:
-            builder = self._builder(GroupSource(table, order), bound, table_step=table)
+            builder = self.builder(GroupSource(table, order), bound, table_step=table)
             rows = builder.column(0, "rows", R.U32)
             inner = ExpressionEmitter(builder, [], None)
             makers: list[Callable[[], Value]] = []
@@ -501,7 +506,7 @@ class QueryEmitter:
             stream.builder.finish(GroupSink(inner.kind, inner.capacity, inner.key_words, (("min", GREATEST_WORD),)))
         )
         order = self.add(OrderGroups(inner_table))
-        builder = self._builder(GroupSource(inner_table, order), stream.row_bound, table_step=inner_table)
+        builder = self.builder(GroupSource(inner_table, order), stream.row_bound, table_step=inner_table)
         rows = builder.column(0, "rows", R.U32)
         second = ExpressionEmitter(builder, [], None)
         outer_values = [inner.value(second, rows, k) for k in range(len(values))]
@@ -540,7 +545,7 @@ class QueryEmitter:
         table = self.add(before.finish(GroupSink("hash", 0, keys.key_words, (("min", GREATEST_WORD),))))
         order = self.add(OrderGroups(table))
         bound = before.row_bound
-        reader = self._builder(GroupSource(table, order), bound, table)
+        reader = self.builder(GroupSource(table, order), bound, table)
         rows = reader.column(0, "rows", R.U32)
         outer = ExpressionEmitter(reader, [], None)
         entry = Value(BIGINT, R.I64, outer.converted(rows, R.I64), None, 0, bound)
@@ -642,9 +647,15 @@ EXPORT_REGISTER = {
 }
 
 
-def emit_program(plan: Node, catalog: Catalog, *, exact: bool = False) -> Program:
-    """Emit a plan as a verified program.  Raises NotSupportedError naming what cannot be run."""
-    emitter = QueryEmitter(catalog, exact)
+def emit_program(
+    plan: Node, catalog: Catalog, *, exact: bool = False, repeated: frozenset[int] = frozenset()
+) -> Program:
+    """Emit a plan as a verified program.  Raises NotSupportedError naming what cannot be run.
+
+    exact     sum floats on the wide path
+    repeated  joins whose build sides have several rows of a key
+    """
+    emitter = QueryEmitter(catalog, exact, repeated)
     stream = emitter.stream(plan)
     stream.compact()
     expressions = stream.emitter()
@@ -659,6 +670,12 @@ def emit_program(plan: Node, catalog: Catalog, *, exact: bool = False) -> Progra
         types=tuple(sql for _, sql in plan.columns),
         tables=tuple(sorted(emitter.tables)),
         result=result,
-        exact=cache(lambda: emit_program(plan, catalog, exact=True)) if emitter.fixed_used else None,
+        exact=cache(lambda: emit_program(plan, catalog, exact=True, repeated=repeated)) if emitter.fixed_used else None,
+        repeated=cache(partial(_repeated, plan, catalog, exact, repeated)) if emitter.joins.used else None,
     )
     return program.verify()
+
+
+def _repeated(plan: Node, catalog: Catalog, exact: bool, repeated: frozenset[int], join: int) -> Program:
+    """The program for one more join whose build side has several rows of a key."""
+    return emit_program(plan, catalog, exact=exact, repeated=repeated | {join})

@@ -8,6 +8,7 @@ from gpudb.planner.expressions import Expression
 from gpudb.planner.logical import (
     Aggregate,
     Filter,
+    Join,
     Limit,
     Node,
     Project,
@@ -67,6 +68,8 @@ def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
             return _union(node, wanted)
         case SetOperation():
             return with_inputs(node, prune_columns), _identity(node)  # rows are compared whole
+        case Join():
+            return _join(node, wanted)
     raise AssertionError(f"prune_columns does not know this node: {type(node).__name__}")
 
 
@@ -148,3 +151,33 @@ def _union(node: UnionAll, wanted: set[int]) -> tuple[Node, Positions]:
     if all(new is old for new, old in zip(branches, node.branches, strict=True)):
         return node, _identity(node)
     return UnionAll(_pick(node, kept), tuple(branches)), _positions(kept)
+
+
+def _join(node: Join, wanted: set[int]) -> tuple[Node, Positions]:
+    """What comes out narrows, and the inputs to what comes out or is compared."""
+    kept = sorted(wanted)
+    outputs = tuple(node.outputs[index] for index in kept)
+    read = {*outputs, *columns_read(node.residual)}
+    width, total = len(node.left.columns), node.width
+    left, left_positions = _prune(
+        node.left, {index for index in read if index < width} | columns_read(*(key[0] for key in node.keys))
+    )
+    right, right_positions = _prune(
+        node.right,
+        {index - width for index in read if width <= index < total} | columns_read(*(key[1] for key in node.keys)),
+    )
+    if len(kept) == len(node.columns) and left is node.left and right is node.right:
+        return node, _identity(node)
+    moves = dict(left_positions)
+    moves |= {width + old: len(left.columns) + new for old, new in right_positions.items()}
+    moves[total] = len(left.columns) + len(right.columns)
+    pruned = replace(
+        node,
+        columns=_pick(node, kept),
+        left=left,
+        right=right,
+        keys=tuple((_moved(a, left_positions), _moved(b, right_positions), null) for a, b, null in node.keys),
+        residual=None if node.residual is None else _moved(node.residual, moves),
+        outputs=tuple(moves[index] for index in outputs),
+    )
+    return pruned, _positions(kept)

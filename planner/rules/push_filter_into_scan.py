@@ -1,12 +1,12 @@
-"""Filters sink: through projections, sorts, group keys and unions, into the scan."""
+"""Filters sink: through projections, sorts, group keys, unions and joins, into the scan; equalities become join keys."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudb.planner.expressions import Expression, conjunction, conjuncts
-from gpudb.planner.logical import Aggregate, Filter, Node, Project, Scan, SetOperation, Sort, UnionAll
-from gpudb.planner.rules.rewriting import bottom_up, columns_read, substitute, with_inputs
+from gpudb.planner.expressions import Cast, Column, Comparison, Expression, Literal, conjunction, conjuncts
+from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Node, Project, Scan, SetOperation, Sort, UnionAll
+from gpudb.planner.rules.rewriting import bottom_up, columns_read, renumber, substitute, with_inputs
 
 
 def push_filter_into_scan(node: Node) -> Node:
@@ -19,7 +19,16 @@ def push_filter_into_scan(node: Node) -> Node:
     >>> push_filter_into_scan(Filter(scan.columns, scan, missing)).predicate == missing
     True
     """
-    return bottom_up(node, lambda inner: _sink(inner) if isinstance(inner, Filter) else inner)
+    return bottom_up(node, _at)
+
+
+def _at(node: Node) -> Node:
+    match node:
+        case Filter():
+            return _sink(node)
+        case Join():
+            return _split(node)
+    return node
 
 
 def _sink(node: Filter) -> Node:
@@ -38,6 +47,8 @@ def _sink(node: Filter) -> Node:
             return with_inputs(below, lambda inner: _filtered(inner, conjuncts(node.predicate)))
         case Aggregate() if below.keys:
             return _below_groups(node, below)
+        case Join():
+            return _into_join(node, below)
     return node
 
 
@@ -66,3 +77,89 @@ def _below_groups(node: Filter, below: Aggregate) -> Node:
     aggregate = replace(below, input=_filtered(below.input, terms))
     predicate = conjunction(tuple(upper))
     return aggregate if predicate is None else Filter(node.columns, aggregate, predicate)
+
+
+def _into_join(node: Filter, join: Join) -> Node:
+    """Terms over one input go there; of an inner join, terms over both become part of its condition."""
+    width, total = len(join.left.columns), join.width
+    inputs = dict(enumerate(join.outputs))
+    terms = [renumber(term, inputs) for term in conjuncts(node.predicate)]
+    kind = join.kind
+    if kind == "left" and any(_rejects_nulls(term, width) for term in terms):
+        kind = "inner"  # rows with NULLs for a right row would be dropped anyway
+    left: list[Expression] = []
+    condition: list[Expression] = []
+    upper: list[Expression] = []
+    for term, original in zip(terms, conjuncts(node.predicate), strict=True):
+        read = columns_read(term)
+        if all(index < width for index in read):
+            left.append(term)
+        elif kind == "inner" and max(read) < total:
+            condition.append(term)
+        else:
+            upper.append(original)
+    if not left and not condition:
+        return node
+    join = replace(join, kind=kind, left=_filtered(join.left, tuple(left)))
+    if condition:
+        join = replace(join, residual=conjunction((*conjuncts(join.residual), *condition)))
+    predicate = conjunction(tuple(upper))
+    below = _split(join)
+    return below if predicate is None else Filter(node.columns, below, predicate)
+
+
+def _rejects_nulls(term: Expression, width: int) -> bool:
+    """Is this comparison never TRUE where all of the right input's columns are NULL?"""
+    if not isinstance(term, Comparison) or term.operator in ("is_distinct", "is_not_distinct"):
+        return False
+    for side in (term.left, term.right):
+        while isinstance(side, Cast):
+            side = side.argument
+        if isinstance(side, Column) and side.index >= width:
+            return True
+    return False
+
+
+def _split(join: Join) -> Node:
+    """Terms of the condition that look at one input drop its rows before, and equalities become keys."""
+    width = len(join.left.columns)
+    left: list[Expression] = []
+    right: list[Expression] = []
+    keys: list[JoinKey] = []
+    rest: list[Expression] = []
+    terms = conjuncts(join.residual)
+    for term in terms:
+        read = columns_read(term)
+        if isinstance(term, Literal) and term.slot is None and term.value is True:
+            continue
+        if read and min(read) >= width:
+            right.append(renumber(term, {index: index - width for index in read}))
+        elif join.kind in ("inner", "semi") and all(index < width for index in read):
+            left.append(term)
+        elif (key := _key(term, width)) is not None:
+            keys.append(key)
+        else:
+            rest.append(term)
+    if len(rest) == len(terms):
+        return join
+    return replace(
+        join,
+        left=_filtered(join.left, tuple(left)),
+        right=_filtered(join.right, tuple(right)),
+        keys=(*join.keys, *keys),
+        residual=conjunction(tuple(rest)),
+    )
+
+
+def _key(term: Expression, width: int) -> JoinKey | None:
+    """The key that an equality of the two inputs is; None for anything else."""
+    if not isinstance(term, Comparison) or term.operator not in ("=", "is_not_distinct"):
+        return None
+    left, right = term.left, term.right
+    if columns_read(left) and min(columns_read(left)) >= width:
+        left, right = right, left
+    ours, theirs = columns_read(left), columns_read(right)
+    if not ours or not theirs or max(ours) >= width or min(theirs) < width:
+        return None
+    right = renumber(right, {index: index - width for index in theirs})
+    return left, right, term.operator == "is_not_distinct"

@@ -39,6 +39,7 @@ class Fault:
 
 BLOCKS = "tests/opcodes/test_blocks.py"
 ELEMENTWISE = "tests/opcodes/test_elementwise.py"
+JOINS = "tests/opcodes/test_joins.py"
 
 
 def kernel(name: str, family: str, file: str, old: str, new: str, tests: str) -> Fault:
@@ -225,9 +226,89 @@ KERNEL_FAULTS = (
         f"{ELEMENTWISE} -k 'Select and cpu'",
         builds=True,
     ),
+    kernel(
+        "a pair belongs to the probe row behind its own",
+        "join",
+        "ops_join.cuh",
+        "while (offsets[at + 1] <= pair) ++at;",
+        "while (offsets[at + 1] < pair) ++at;",
+        f"{JOINS} -k 'test_pairs_are_taken_apart and cpu'",
+    ),
+    kernel(
+        "every pair of a probe row has its first match",
+        "join",
+        "ops_join.cuh",
+        "matches[begins[row] + k] + 1",
+        "matches[begins[row]] + 1",
+        f"{JOINS} -k 'test_pairs_are_taken_apart and cpu'",
+    ),
+    kernel(
+        "a probe row without a match has one",
+        "join",
+        "ops_join.cuh",
+        "k < int64(counts[row]) ?",
+        "k <= int64(counts[row]) ?",
+        f"{JOINS} -k 'test_pairs_are_taken_apart and cpu'",
+    ),
+    kernel(
+        "keys that differ in their last word are one in a join",
+        "join",
+        "join.cuh",
+        "for (int64 w = 0; w < words; ++w) same &= index.keys[entry * words + w]",
+        "for (int64 w = 0; w < 1; ++w) same &= index.keys[entry * words + w]",
+        f"{JOINS} -k 'test_a_hash_index and cpu-1024'",
+    ),
+    kernel(
+        "a number's second row goes unnoticed",
+        "join",
+        "join.cuh",
+        "uint32(i + 1)) != 0) *(volatile int64*)index.repeated = 1;",
+        "uint32(i + 1)) > uint32(i + 1)) *(volatile int64*)index.repeated = 1;",
+        f"{JOINS} -k 'test_an_index_of_numbers and cpu-1024'",
+    ),
+    kernel(
+        "the last run of a sorted column has no end",
+        "join",
+        "join.cuh",
+        "if (i + 1 == runs.rows || word_in_order(runs, i + 1) != word)",
+        "if (i + 1 < runs.rows && word_in_order(runs, i + 1) != word)",
+        f"{JOINS} -k 'test_runs_of_a_sorted_column and cpu-1024'",
+    ),
+    kernel(
+        "pairs are counted in 32 bits",
+        "join",
+        "join.cuh",
+        "int64 begin, end, total = 0;\n    worker_share(pairs.rows",
+        "int64 begin, end; uint32 total = 0;\n    worker_share(pairs.rows",
+        f"{JOINS} -k 'test_pairs_are_counted and cpu-1024'",
+    ),
 )
 
 OTHER_FAULTS = (
+    Fault(
+        "a probe row outside the build side's range finds a row",
+        "join",
+        "planner/emit/join_keys.py",
+        "if not low <= value.low <= value.high <= high or builder.messages:",
+        "if False:",
+        "tests/sql/test_sql.py -k 'cpu-joins/joins.test'",
+    ),
+    Fault(
+        "NULL equals NULL in a join",
+        "join",
+        "planner/emit/join_keys.py",
+        "inside = builder.both(inside, value.valid)",
+        "inside = inside",
+        "tests/sql/test_sql.py -k 'cpu-joins/joins.test'",
+    ),
+    Fault(
+        "a condition on the left side of LEFT JOIN drops its rows",
+        "rules",
+        "planner/rules/push_filter_into_scan.py",
+        'join.kind in ("inner", "semi") and all(',
+        "all(",
+        "tests/sql/test_sql.py -k 'cpu-joins/joins.test'",
+    ),
     Fault(
         "a remainder has the sign of the divisor",
         "arithmetic",

@@ -422,8 +422,8 @@ def test_a_missing_table_of_a_statement_is_a_catalog_error() -> None:
 @pytest.mark.parametrize(
     "sql, construct",
     [
-        ("SELECT * FROM t JOIN t AS u ON t.i = u.i", "join"),
-        ("SELECT * FROM t, t AS u", "join"),
+        ("SELECT * FROM t POSITIONAL JOIN t AS u", "POSITIONAL JOIN"),
+        ("SELECT * FROM t, LATERAL (SELECT t.i) AS u", "LATERAL"),
         ("SELECT row_number() OVER () FROM t", "OVER"),
         ("SELECT (SELECT 1) FROM t", "scalar subquery"),
         ("SELECT i FROM t WHERE i IN (SELECT 1)", "IN \\(subquery\\)"),

@@ -63,6 +63,12 @@ OTHERS = {
     "checked-arithmetic": "SELECT v * v, big + 1, price * 2 FROM small",
     "casts": "SELECT v::DOUBLE, x::INTEGER, name::VARCHAR, v::TINYINT, price::DECIMAL(12,1) FROM small",
     "dates": "SELECT day + 3, extract(year FROM day), date_trunc('month', day), extract(dow FROM day) FROM small",
+    "join-by-numbers-in-the-probe-pipeline": "SELECT a.id, b.v FROM small a JOIN small b ON a.n = b.id WHERE b.flag",
+    "join-left-by-words-and-a-condition": "SELECT a.id, b.name FROM small a LEFT JOIN small b ON a.big = b.big AND a.x = b.x AND a.v < b.v",
+    "join-of-texts-grouped": "SELECT s.n, count(*) FROM flights f, small s WHERE f.dest_state = s.name AND f.arrdelay > 10 GROUP BY s.n",
+    "join-semi-and-anti": "SELECT id FROM small a SEMI JOIN flights f ON a.v = f.flightnum ANTI JOIN small b ON a.id = b.n",
+    "join-full-using": "SELECT id, a.v, b.price FROM small a FULL JOIN small b USING (id)",
+    "join-without-keys": "SELECT a.id, b.id FROM small a, small b WHERE a.v + b.v > 50",
     "values": "SELECT a + 1, b FROM (VALUES (1, 'x'), (NULL, 'y')) AS v(a, b) WHERE a > 0",
     "no-table": "SELECT 1 + 1, 'text'",
 }

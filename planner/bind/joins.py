@@ -1,0 +1,191 @@
+"""Joins of FROM: JOIN in all its kinds, ON, USING, NATURAL, and commas.
+
+A join's scope holds all columns of its left side, then all of its right.  USING and NATURAL show the columns they compare
+once: the left one, for RIGHT the right one, and for FULL a column of its own behind the others, whichever is not NULL.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from gpudb.errors import BindError, NotSupportedError
+from gpudb.planner.bind.casts import cast, common_type
+from gpudb.planner.bind.context import not_found, own_span, span_of
+from gpudb.planner.bind.expressions import ExpressionBinder
+from gpudb.planner.bind.operators import compare
+from gpudb.planner.bind.scope import Relation, Scope
+from gpudb.planner.expressions import Coalesce, Column, Expression, Literal, Span, conjunction
+from gpudb.planner.logical import Join, Node, OutputColumn, Project, UnionAll
+from gpudb.planner.rules.rewriting import renumber
+from gpudb.planner.tokens import plain
+
+if TYPE_CHECKING:
+    from gpudb.planner.bind.query import QueryBinder
+
+
+@dataclass
+class Side:
+    """A relation of FROM: its plan and its scope."""
+
+    plan: Node
+    scope: Scope
+
+
+def bind_joins(query: QueryBinder, first: Side, joins: list[Any]) -> Side:
+    """The relation `first` joined with the others in turn; a comma binds less than JOIN does."""
+    groups = [first]
+    for node in joins:
+        right = Side(*query.relation(node.this))
+        if _is_comma(query, node):
+            groups.append(right)
+        else:
+            groups[-1] = bind_join(query, groups[-1], right, node)
+    joined = groups[0]
+    for group in groups[1:]:
+        joined = _joined(joined, group, "inner", None, [])
+    return joined
+
+
+def _is_comma(query: QueryBinder, node: Any) -> bool:
+    """FROM a, b: in sqlglot's tree a JOIN without any word; JOIN without ON or USING is an error."""
+    if any(node.args.get(part) for part in ("method", "side", "kind", "on", "using")):
+        return False
+    place = span_of(node.this)
+    before = query.context.parsed.sql[: place[0]] if place is not None else ""
+    if re.search(r"\bjoin[\s(]*$", before, re.IGNORECASE):
+        raise BindError("JOIN wants ON or USING", span=place, hint="CROSS JOIN makes all pairs")
+    return True
+
+
+def bind_join(query: QueryBinder, left: Side, right: Side, node: Any) -> Side:
+    """One JOIN."""
+    method, side, kind = (str(node.args.get(part) or "").upper() for part in ("method", "side", "kind"))
+    span = span_of(node)
+    if method not in ("", "NATURAL"):
+        raise NotSupportedError(f"{method} JOIN is not supported", span=span)
+    if kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
+        raise NotSupportedError(f"{kind} JOIN is not supported", span=span)
+    how = kind.lower() if kind in ("SEMI", "ANTI") else side.lower() or "inner"
+    on, using = node.args.get("on"), [plain(column.name) for column in node.args.get("using") or ()]
+    if method == "NATURAL":
+        using = _common_names(left.scope, right.scope, span)
+    elif kind == "CROSS":
+        if on is not None or using:
+            raise BindError("CROSS JOIN takes no condition", span=span)
+    elif on is None and not using:
+        raise BindError("JOIN wants ON or USING", span=span, hint="CROSS JOIN makes all pairs")
+    if on is not None:
+        binder = ExpressionBinder(query.context, _both(left.scope, right.scope, span), clause="ON")
+        condition = binder.condition(on)
+        return _joined(left, right, how, condition, [], span)
+    pairs = [_pair(left.scope, right.scope, name, node) for name in using]
+    width = len(left.scope.columns)
+    terms = tuple(
+        compare(query.context, "=", ours, renumber(theirs, {theirs.index: width + theirs.index}))
+        for ours, theirs in pairs
+    )
+    joined = _joined(left, right, how, conjunction(terms), pairs, span)
+    return _merged(query, joined, pairs, width) if how == "full" and pairs else joined
+
+
+def _common_names(left: Scope, right: Scope, span: Span | None) -> list[str]:
+    theirs = {right.columns[index][0].lower() for index in right.visible()}
+    names = [left.columns[index][0] for index in left.visible()]
+    common = [name for name in names if name.lower() in theirs]
+    if not common:
+        raise BindError("NATURAL JOIN finds no column of the same name", span=span, hint="CROSS JOIN makes all pairs")
+    return common
+
+
+def _pair(left: Scope, right: Scope, name: str, node: Any) -> tuple[Column, Column]:
+    """The columns of a name on both sides, each numbered on its own side."""
+    found = []
+    for scope, which in ((left, "left"), (right, "right")):
+        place = next((own_span(column) for column in node.args.get("using") or () if plain(column.name) == name), None)
+        column = scope.find(name, None, place)
+        if column is None:
+            names = [scope.columns[index][0] for index in scope.visible()]
+            raise not_found(f"column of the {which} side of the join", name, names, place or span_of(node))
+        found.append(column)
+    return found[0], found[1]
+
+
+def _both(left: Scope, right: Scope, span: Span | None) -> Scope:
+    """The scope of all columns of two sides."""
+    width = len(left.columns)
+    relations = [*left.named()]
+    for relation in right.named():
+        if left.is_called(relation.name):
+            raise BindError(
+                f"two tables in FROM have one name: {relation.name}", span=span, hint="give one an alias: AS name"
+            )
+        relations.append(Relation(relation.name, width + relation.start, width + relation.stop))
+    shown = (*left.visible(), *(width + index for index in right.visible()))
+    return Scope(None, left.columns + right.columns, tuple(relations), shown)
+
+
+def _joined(
+    left: Side,
+    right: Side,
+    kind: str,
+    condition: Expression | None,
+    pairs: list[tuple[Column, Column]],
+    span: Span | None = None,
+) -> Side:
+    """The plan and the scope of a join; `pairs` are USING's columns."""
+    scope = _both(left.scope, right.scope, span)
+    width, total = len(left.plan.columns), len(scope.columns)
+    if kind in ("semi", "anti"):
+        plan: Node = Join(left.plan.columns, left.plan, right.plan, kind, (), condition, tuple(range(width)))
+        return Side(plan, left.scope)
+    ours = {mine.index: width + theirs.index for mine, theirs in pairs}
+    shown = tuple(index for index in scope.visible() if index not in ours.values())
+    if kind == "right":
+        swapped = _swapped(condition, width, total)
+        outputs = (*range(total - width, total), *range(total - width))
+        plan = Join(scope.columns, right.plan, left.plan, "left", (), swapped, outputs)
+        shown = tuple(ours.get(index, index) for index in shown)
+    else:
+        how = "left" if kind == "full" else kind
+        plan = Join(scope.columns, left.plan, right.plan, how, (), condition, tuple(range(total)))
+    if kind == "full":
+        plan = UnionAll(scope.columns, (plan, _unmatched(left.plan, right.plan, condition, scope.columns)))
+    return Side(plan, replace(scope, shown=shown))
+
+
+def _swapped(condition: Expression | None, width: int, total: int) -> Expression | None:
+    """A condition over left's columns and right's as one over right's and left's."""
+    if condition is None:
+        return None
+    moves = {index: index + total - width if index < width else index - width for index in range(total)}
+    return renumber(condition, moves)
+
+
+def _unmatched(left: Node, right: Node, condition: Expression | None, columns: tuple[OutputColumn, ...]) -> Node:
+    """The right rows of FULL without a left row, with NULLs for that."""
+    width, total = len(left.columns), len(columns)
+    swapped = _swapped(condition, width, total)
+    alone = Join(right.columns, right, left, "anti", (), swapped, tuple(range(total - width)))
+    nulls = tuple(Literal(type_, None) for _, type_ in left.columns)
+    present = tuple(Column(type_, index, name) for index, (name, type_) in enumerate(right.columns))
+    return Project(columns, alone, (*nulls, *present))
+
+
+def _merged(query: QueryBinder, joined: Side, pairs: list[tuple[Column, Column]], width: int) -> Side:
+    """FULL JOIN USING: a column of its own for each pair, shown in the place of the left one."""
+    scope = joined.scope
+    columns = list(scope.columns)
+    expressions: list[Expression] = [Column(type_, index, name) for index, (name, type_) in enumerate(columns)]
+    places: dict[int, int] = {}
+    for ours, theirs in pairs:
+        sides: list[Expression] = [ours, renumber(theirs, {theirs.index: width + theirs.index})]
+        type_ = common_type(query.context, sides)
+        assert type_ is not None, "they were compared"
+        places[ours.index] = len(columns)
+        columns.append((ours.name, type_))
+        expressions.append(Coalesce(type_, tuple(cast(query.context, side, type_) for side in sides)))
+    shown = tuple(places.get(index, index) for index in scope.visible())
+    plan = Project(tuple(columns), joined.plan, tuple(expressions))
+    return Side(plan, replace(scope, columns=tuple(columns), shown=shown))
