@@ -369,6 +369,7 @@ class Session:
         from gpudb.planner.emit import emit_program
         from gpudb.planner.logical import Scan
         from gpudb.planner.parse import on_a_big_stack
+        from gpudb.planner.physical import choose
         from gpudb.planner.rules import apply_rules
 
         plan = on_a_big_stack(partial(apply_rules, plan)) if catalog.deep else apply_rules(plan)
@@ -384,6 +385,7 @@ class Session:
             for key, ordinals in used.items():
                 catalog.load(key, ordinals)
             lap("load")
+        plan = on_a_big_stack(partial(choose, plan, catalog)) if catalog.deep else choose(plan, catalog)
         emit = partial(emit_program, plan, catalog)
         program = on_a_big_stack(emit) if catalog.deep else emit()
         lap("emit")

@@ -1,10 +1,20 @@
-"""NOT moves down to comparisons, AND and OR are flattened, TRUE and FALSE that are part of the plan drop out."""
+"""NOT moves down to comparisons, AND and OR are flattened, TRUE and FALSE drop out, what all terms of OR share comes out."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudb.planner.expressions import And, Comparison, Expression, Literal, Not, Or
+from gpudb.planner.expressions import (
+    And,
+    Column,
+    Comparison,
+    Expression,
+    Literal,
+    Not,
+    Or,
+    conjunction,
+    conjuncts,
+)
 from gpudb.planner.logical import Node
 from gpudb.planner.rules.rewriting import bottom_up, map_expressions
 from gpudb.types import BOOLEAN
@@ -42,9 +52,33 @@ def _step(expression: Expression) -> Expression:
     match expression:
         case Not(argument=argument):
             return _negated(argument) or expression
-        case And(arguments=arguments) | Or(arguments=arguments):
-            return _flattened(expression, type(expression), arguments)
+        case And(arguments=arguments):
+            return _flattened(expression, And, arguments)
+        case Or(arguments=arguments):
+            flat = _flattened(expression, Or, arguments)
+            return _shared_taken_out(flat) if isinstance(flat, Or) else flat
     return expression
+
+
+def _shared_taken_out(expression: Or) -> Expression:
+    """(a AND b) OR (a AND c) as a AND (b OR c): joins look for equalities among the terms of AND.
+
+    Both are TRUE, FALSE and NULL for the same a, b and c.  Only where a cannot fail, as it is asked in more rows then.
+    """
+    branches = [conjuncts(argument) for argument in expression.arguments]
+    shared = tuple(term for term in branches[0] if _is_safe(term) and all(term in branch for branch in branches[1:]))
+    if not shared:
+        return expression
+    rest = [conjunction(tuple(term for term in branch if term not in shared)) for branch in branches]
+    if any(term is None for term in rest):  # a OR (a AND b) is a
+        return conjunction(shared) or expression
+    other = Or(BOOLEAN, tuple(term for term in rest if term is not None), span=expression.span)
+    return And(BOOLEAN, (*shared, other), span=expression.span)
+
+
+def _is_safe(term: Expression) -> bool:
+    """A comparison of columns and literals never fails."""
+    return isinstance(term, Comparison) and all(isinstance(side, Column | Literal) for side in (term.left, term.right))
 
 
 def _negated(argument: Expression) -> Expression | None:

@@ -16,7 +16,7 @@ from gpudb.types import RegisterType
 from tests.opcodes.pipelines import Builder, Column, device, new_run, outcome, stored
 
 R = RegisterType
-DEVICES = [("reference", 1024, 1), ("cpu", 64, 3), ("cpu", 1024, 1), ("lanes", 64, 2), ("lanes", 256, 3)]
+DEVICES = [("reference", 1024, 1), ("cpu", 64, 3), ("cpu", 1024, 1), ("lanes32", 64, 2), ("lanes32", 256, 3)]
 
 everywhere = pytest.mark.parametrize("where", DEVICES, ids=lambda d: f"{d[0]}-{d[1]}-{d[2]}")
 each_size = pytest.mark.parametrize("rows", [0, 1, 2, 63, 64, 65, 1023, 1024, 1025])

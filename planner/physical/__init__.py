@@ -1,0 +1,16 @@
+"""Choices that statistics make: which inputs join first, and which of two is the build side.
+
+They depend on the plan and on what the catalog says, never on the values of literals, which differ where a plan is used
+again, and never on the device: so the order of a result's rows is the same everywhere.
+"""
+
+from __future__ import annotations
+
+from gpudb.catalog import Catalog
+from gpudb.planner.logical import Node
+from gpudb.planner.physical.join_order import order_joins
+
+
+def choose(plan: Node, catalog: Catalog) -> Node:
+    """The plan with its choices made."""
+    return order_joins(plan, catalog)
