@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpudb.catalog import Catalog, qualified
 from gpudb.errors import BindError, CatalogError, InterfaceError
@@ -12,6 +12,9 @@ from gpudb.planner.expressions import Expression, Literal, Span
 from gpudb.planner.parse import Parsed
 from gpudb.planner.tokens import PARAMETER, TYPE, plain
 from gpudb.types import NULL, SqlType
+
+if TYPE_CHECKING:
+    from gpudb.planner.bind.scope import Scope
 
 
 @dataclass
@@ -22,6 +25,7 @@ class Context:
     parameter_values  their values, in the form of `Literal.value`, as far as known
     consumed          slots whose value shaped the plan
     tables            catalog keys of the tables and views read
+    outer             scopes of the queries around the subquery that is being bound
     volatile          the plan holds the time of binding, and must not be used again
     open_views        views whose queries are being bound, in lower case
     """
@@ -34,6 +38,7 @@ class Context:
     consumed: set[int] = field(default_factory=set)
     tables: set[str] = field(default_factory=set)
     volatile: bool = False
+    outer: list[Scope] = field(default_factory=list)
     open_views: tuple[str, ...] = ()
 
     def is_literal_token(self, expression: Expression) -> bool:

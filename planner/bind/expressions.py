@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpudb.errors import BindError, DataError, NotSupportedError
 from gpudb.planner.bind import functions
@@ -13,6 +13,7 @@ from gpudb.planner.bind.context import Context, join_spans, own_span, span_of
 from gpudb.planner.bind.names import chain, describe
 from gpudb.planner.bind.operators import arithmetic, bit_not, compare, concatenate, negate
 from gpudb.planner.bind.scope import Scope
+from gpudb.planner.bind.subqueries import Subquery, membership, one_column
 from gpudb.planner.expressions import (
     AggregateCall,
     And,
@@ -27,8 +28,12 @@ from gpudb.planner.expressions import (
     Or,
     Span,
 )
+from gpudb.planner.logical import Node
 from gpudb.planner.tokens import POSITION, plain
 from gpudb.types import BOOLEAN, DOUBLE, NULL, VARCHAR
+
+if TYPE_CHECKING:
+    from gpudb.planner.bind.query import QueryBinder
 
 _ARITHMETIC = {
     "add": "add",
@@ -63,6 +68,7 @@ class ExpressionBinder:
     clause         where the expressions stand, for errors: "WHERE"
     aggregates     whether aggregate functions may occur
     substitutions  bound arguments by lower-case parameter name, while a macro is expanded
+    query          the binder of the query around, where subqueries may occur: it attaches them to its plan
     """
 
     def __init__(
@@ -76,6 +82,7 @@ class ExpressionBinder:
         alias_first: bool = False,
         is_grouped: Callable[[Column], bool] | None = None,
         substitutions: Mapping[str, Expression] | None = None,
+        query: QueryBinder | None = None,
     ) -> None:
         self.context = context
         self.scope = scope
@@ -85,6 +92,7 @@ class ExpressionBinder:
         self.alias_first = alias_first
         self.is_grouped = is_grouped
         self.substitutions = substitutions
+        self.query = query
 
     def bind(self, node: Any) -> Expression:
         """The bound form of a sqlglot tree, or BindError / NotSupportedError with its place."""
@@ -128,6 +136,8 @@ class ExpressionBinder:
             return column
         if alias is not None:
             return alias
+        if any(outer.find(name, plain(relation) if relation else None, span) for outer in self.context.outer):
+            raise NotSupportedError(f"a subquery that looks at a row outside of it is not supported: {name}", span=span)
         raise self.scope.missing(name, relation, span, list(self.aliases))
 
     def positional(self, node: Any) -> Expression:
@@ -205,7 +215,7 @@ class ExpressionBinder:
 
     def comparison(self, node: Any, operator: str) -> Expression:
         for side in (node.this, node.expression):
-            if side.key in ("any", "all", "select", "subquery"):
+            if side.key in ("any", "all"):
                 raise NotSupportedError(f"{describe(side)} is not supported", span=span_of(node))
         return compare(self.context, operator, self.bind(node.this), self.bind(node.expression))
 
@@ -231,6 +241,23 @@ class ExpressionBinder:
         truth = Literal(BOOLEAN, bool(value.this))
         return Comparison(BOOLEAN, "is_not_distinct", as_boolean(self.context, argument), truth, span=argument.span)
 
+    # --- Subqueries --------------------------------------------------------------------------------------------------
+
+    def subplan(self, node: Any, query: Any) -> Node:
+        """The plan of a subquery."""
+        if self.query is None:
+            raise NotSupportedError(f"{describe(node)} in {self.clause} is not supported", span=span_of(node))
+        return self.query.subquery(query, self.scope)
+
+    def bind_subquery(self, node: Any) -> Expression:
+        """A query as a value."""
+        span = span_of(node)
+        plan = one_column(self.subplan(node, node), span)
+        return Subquery(plan.columns[0][1], "value", plan, span=span)
+
+    def bind_exists(self, node: Any) -> Expression:
+        return Subquery(BOOLEAN, "exists", self.subplan(node, node.this), span=span_of(node))
+
     def bind_between(self, node: Any) -> Expression:
         operands = [self.bind(node.this), self.bind(node.args["low"]), self.bind(node.args["high"])]
         span = join_spans(*(operand.span for operand in operands))
@@ -246,8 +273,12 @@ class ExpressionBinder:
         return And(BOOLEAN, terms, span=span)
 
     def bind_in(self, node: Any) -> Expression:
-        if node.args.get("query") is not None:
-            raise NotSupportedError("IN (subquery) is not supported", span=span_of(node))
+        query = node.args.get("query")
+        if query is None and len(node.expressions) == 1 and node.expressions[0].key == "values":
+            query = node.expressions[0]
+        if query is not None:
+            argument, plan = self.bind(node.this), self.subplan(node, query)
+            return membership(self.context, argument, plan, span_of(node))
         if not node.expressions:
             raise NotSupportedError("IN without a list in parentheses is not supported", span=span_of(node))
         operands = [self.bind(node.this), *(self.bind(item) for item in node.expressions)]
@@ -365,7 +396,12 @@ class ExpressionBinder:
     def with_substitutions(self, arguments: Mapping[str, Expression]) -> ExpressionBinder:
         """A binder for the SQL of a macro, in which names are the macro's parameters."""
         return ExpressionBinder(
-            self.context, self.scope, clause=self.clause, aggregates=self.aggregates, substitutions=arguments
+            self.context,
+            self.scope,
+            clause=self.clause,
+            aggregates=self.aggregates,
+            substitutions=arguments,
+            query=self.query,
         )
 
     def inside_aggregate(self, function: str) -> ExpressionBinder:
@@ -376,6 +412,7 @@ class ExpressionBinder:
             clause=f"the arguments of {function}",
             aliases=self.aliases,
             substitutions=self.substitutions,
+            query=self.query,
         )
 
 

@@ -98,6 +98,13 @@ def string(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+_QUOTED_OR_WORD = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+""")
+_WORDS = frozenset(
+    "SELECT FROM WHERE GROUP ORDER BY HAVING LIMIT OFFSET AS ON USING JOIN LEFT RIGHT FULL INNER CROSS UNION ALL DISTINCT AND"
+    " OR NOT IN IS NULL VALUES WITH ASC DESC CASE WHEN THEN ELSE END CAST EXISTS BETWEEN LIKE".split()
+)
+
+
 class _Printer:
     """Trees to text; one method per kind of node that is no operator."""
 
@@ -231,7 +238,36 @@ class _Printer:
         low, high = self.print(node.args["low"]), self.print(node.args["high"])
         return f"({self.print(node.this)} BETWEEN {low} AND {high})"
 
+    def print_subquery(self, node: Any) -> str:
+        return f"({self.written(node.this)})"
+
+    def print_exists(self, node: Any) -> str:
+        return f"EXISTS({self.written(node.this)})"
+
+    def written(self, query: Any) -> str:
+        """A subquery as it stands in the statement, between its parentheses."""
+        place = span_of(query)
+        begin = place[0] if place is not None else 0
+        opening = re.compile(r"\(\s*(select|with|from|values|\()", re.IGNORECASE)
+        starts = [found.start() + 1 for found in opening.finditer(self.sql, 0, begin + 8) if found.start() < begin]
+        start = starts[-1] if starts else begin
+        depth, end = 1, start
+        for end in range(start, len(self.sql)):
+            depth += {"(": 1, ")": -1}.get(self.sql[end], 0)
+            if depth == 0:
+                break
+        pieces, at = [], start
+        for offset, slot in sorted(self.parsed.slots.items()):
+            spelled = spelling(*self.parsed.literals[slot]) if slot < len(self.parsed.literals) else ""
+            if at <= offset < end and spelled and self.sql.startswith(spelled, offset):
+                pieces += [self.sql[at:offset], f"{_SLOT}{slot}{_SLOT}"]
+                at = offset + len(spelled)
+        text = " ".join("".join([*pieces, self.sql[at:end]]).split())
+        return _QUOTED_OR_WORD.sub(lambda word: word[0].upper() if word[0].upper() in _WORDS else word[0], text)
+
     def print_in(self, node: Any) -> str:
+        if node.args.get("query") is not None:
+            return f"({self.print(node.this)} = ANY({self.written(node.args['query'].this)}))"
         return f"({self.print(node.this)} IN ({self.list(node.expressions)}))"
 
     def print_case(self, node: Any) -> str:

@@ -20,11 +20,11 @@ from gpudb.planner.bind.names import column_name, describe
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.series import SERIES_FUNCTIONS, series
 from gpudb.planner.bind.set_operations import combined, distinct, first_of_each
+from gpudb.planner.bind.subqueries import attached, filtered
 from gpudb.planner.bind.views import view_plan
 from gpudb.planner.expressions import Column, Expression, Literal, Span
 from gpudb.planner.logical import (
     Aggregate,
-    Filter,
     Limit,
     Node,
     OutputColumn,
@@ -183,6 +183,14 @@ class QueryBinder:
             for row in rows
         )
         return Values(tuple(columns), cast_rows)
+
+    def subquery(self, node: Any, scope: Scope) -> Node:
+        """A subquery of an expression over a scope, which it must not look at."""
+        self.context.outer.append(scope)
+        try:
+            return QueryBinder(self.context, self.tables).bind(node)
+        finally:
+            self.context.outer.pop()
 
     # --- FROM --------------------------------------------------------------------------------------------------------
 
@@ -343,8 +351,10 @@ class QueryBinder:
         aliases = {item.name.lower(): item.expression for item in reversed(items) if item.alias}
         where = node.args.get("where")
         if where is not None:
-            binder = ExpressionBinder(self.context, scope, clause="WHERE", aliases=without_aggregates(aliases))
-            plan = Filter(plan.columns, plan, binder.condition(where.this))
+            binder = ExpressionBinder(
+                self.context, scope, clause="WHERE", aliases=without_aggregates(aliases), query=self
+            )
+            plan = filtered(plan, binder.condition(where.this))
         grouping = self.grouping(node, scope, items, aliases)
         is_grouped: Callable[[Column], bool] | None = None
         if grouping is not None or any(contains_aggregate(item.expression) for item in items):
@@ -355,7 +365,13 @@ class QueryBinder:
         having_condition = None
         if having is not None:
             binder = ExpressionBinder(
-                self.context, scope, clause="HAVING", aggregates=True, aliases=aliases, is_grouped=is_grouped
+                self.context,
+                scope,
+                clause="HAVING",
+                aggregates=True,
+                aliases=aliases,
+                is_grouped=is_grouped,
+                query=self,
             )
             having_condition = binder.condition(having.this)
         orders = self.orders(node, scope, items, aliases, is_grouped)
@@ -371,7 +387,7 @@ class QueryBinder:
                 having_condition = groups.rewrite(having_condition)
             plan = aggregate(plan, groups)
             if having_condition is not None:
-                plan = Filter(plan.columns, plan, having_condition)
+                plan = filtered(plan, having_condition)
         return self.projected(node, plan, items, bound, orders, chosen_by)
 
     def select_list(self, node: Any, scope: Scope, has_from: bool) -> list[SelectItem]:
@@ -384,7 +400,9 @@ class QueryBinder:
             if expression.key == "star" or (expression.key == "column" and expression.this.key == "star"):
                 items += self.star(expression, scope, has_from)
                 continue
-            binder = ExpressionBinder(self.context, scope, clause="SELECT", aggregates=True, aliases=aliases)
+            binder = ExpressionBinder(
+                self.context, scope, clause="SELECT", aggregates=True, aliases=aliases, query=self
+            )
             if expression.key == "alias":
                 name = plain(expression.alias)
                 bound = binder.bind(expression.this)
@@ -419,7 +437,7 @@ class QueryBinder:
         for name in (*excluded, *replaced):  # a RENAME of what is not there does nothing
             if name not in known:
                 raise not_found("column", name, there, span_of(node))
-        binder = ExpressionBinder(self.context, scope, clause="SELECT", aggregates=True)
+        binder = ExpressionBinder(self.context, scope, clause="SELECT", aggregates=True, query=self)
         items = []
         for index in visible:
             name, type_ = scope.columns[index]
@@ -451,7 +469,7 @@ class QueryBinder:
             # Constants alone are no keys: SELECT 1, count(*) has its one row, SELECT 1 one for each of the table's.
             return chosen if any(isinstance(part, Column) for key in chosen for part in key.walk()) else None
         keys: list[Expression] = []
-        binder = ExpressionBinder(self.context, scope, clause="GROUP BY", aliases=aliases)
+        binder = ExpressionBinder(self.context, scope, clause="GROUP BY", aliases=aliases, query=self)
         for expression in group.expressions:
             if expression.key == "anonymous" and plain(str(expression.this)).lower() in ("rollup", "cube"):
                 what = plain(str(expression.this)).upper()
@@ -543,6 +561,7 @@ class QueryBinder:
             aliases=aliases,
             alias_first=is_name,
             is_grouped=is_grouped,
+            query=self,
         )
         return binder.bind(node)
 
@@ -611,7 +630,8 @@ class QueryBinder:
                 hidden.append(expression)
             chosen.append(position)
         wide = columns + tuple((f"sort key {index}", expression.type) for index, expression in enumerate(hidden))
-        plan = Project(wide, plan, (*bound, *hidden))
+        plan, expressions = attached(plan, (*bound, *hidden))
+        plan = Project(wide, plan, tuple(expressions))
         if is_distinct:
             plan = distinct(plan)
         if keys:
@@ -701,11 +721,13 @@ def without_aggregates(aliases: dict[str, Expression]) -> dict[str, Expression]:
 
 def aggregate(plan: Node, groups: Groups) -> Node:
     """The Aggregate node of the groups; its output is keys, then aggregates."""
+    plan, inputs = attached(plan, (*groups.keys, *groups.aggregates))
+    keys, calls = tuple(inputs[: len(groups.keys)]), tuple(inputs[len(groups.keys) :])
     columns = tuple(
         (key.name if isinstance(key, Column) else f"key {i}", key.type) for i, key in enumerate(groups.keys)
     )
     columns += tuple((call.name, call.type) for call in groups.aggregates)
-    return Aggregate(columns, plan, tuple(groups.keys), tuple(groups.aggregates))
+    return Aggregate(columns, plan, keys, calls)  # type: ignore[arg-type]
 
 
 def only_shown(plan: Node, scope: Scope) -> Node:
