@@ -31,6 +31,7 @@ class Devices:
         self._missing: dict[str, DeviceError] = {}
         self._logged: set[str] = set()
         self._lock = threading.RLock()
+        self._starting: threading.Thread | None = None
         self._has_cupy: bool | None = None  # not looked for yet: 0.2 ms
 
     def choose(self, settings: Mapping[str, Any]) -> tuple[Any, str, str | None]:
@@ -63,19 +64,41 @@ class Devices:
     def cheapest(self, cpu: Any, settings: Mapping[str, Any], demand: Demand) -> tuple[Any, str]:
         """(device, reason) for a statement under auto: the GPU where it would be done sooner, by what was measured.
 
-        A GPU is started for the first statement that is long enough to be worth it.
+        The first statement that is long enough to be worth it has a GPU started, and does not wait for that: the kernels
+        may have to be compiled first.
         """
         on_cpu = self.costs.cpu_seconds(demand)
         if on_cpu < self.costs.worth_a_gpu_s:
             return cpu, f"auto: about {on_cpu * 1e3:.1f} ms on cpu, too little for a GPU"
-        try:
-            gpu = self._gpu(settings)
-        except DeviceError as error:
-            self._log_once(f"gpu: {error.message}")
-            return cpu, f"auto: no GPU: {error.message}"
+        gpu = self._made.get("cuda")
+        if gpu is None:
+            self._start_gpu(settings)
+            return cpu, "auto: a GPU is being started"
         on_gpu = self.costs.gpu_seconds(demand, gpu)
         figures = f"about {on_cpu * 1e3:.1f} ms on cpu, {on_gpu * 1e3:.1f} ms on {gpu.name}"
         return (gpu if on_gpu < on_cpu else cpu), f"auto: {figures}"
+
+    def _start_gpu(self, settings: Mapping[str, Any]) -> None:
+        """Make the GPU in a thread of its own, once."""
+
+        def start() -> None:
+            try:
+                self._gpu(settings)
+            except DeviceError as error:
+                self._log_once(f"gpu: {error.message}")
+                if "cuda" not in self._missing:
+                    self._starting = None  # others have its memory now: the next statement tries again
+
+        with self._lock:
+            if self._starting is None:
+                self._starting = threading.Thread(target=start, name="gpudb starts a GPU", daemon=True)
+                self._starting.start()
+
+    def wait_for_gpu(self) -> None:
+        """Wait until a GPU that is being started is there, or is known to be missing."""
+        starting = self._starting
+        if starting is not None:
+            starting.join()
 
     def after(self, device: Any, error: DeviceError, settings: Mapping[str, Any]) -> tuple[Any, str]:
         """(device, why) to run a statement on that failed on a GPU; raises the error where it may run nowhere else."""

@@ -40,9 +40,9 @@ STAGED_BYTES = 16 << 10  # of program and parameters that a block copies; longer
 GRACE_SECONDS = 2.0  # that a kernel may go on after it was told to stop
 
 MEMORY_ALLOCATION = 2
-# Codes of cudaError_t (CUresult has the same below 1000) after which the context still works: invalid value, configuration,
-# function or device; no image for this GPU; an invalid handle; out of launch resources; not supported.
-HARMLESS = frozenset({1, 9, 98, 100, 101, 200, 209, 400, 500, 600, 701, 720, 801})
+# Codes of cudaError_t (CUresult has most of them) after which the context still works, or before there is one: invalid value,
+# configuration, function or handle; no image for this GPU; out of launch resources; not supported; no driver, no card.
+HARMLESS = frozenset({1, 3, 9, 35, 46, 98, 100, 101, 200, 209, 400, 500, 600, 701, 720, 801, 802, 803, 804})
 
 
 @dataclass

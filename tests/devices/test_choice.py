@@ -62,6 +62,9 @@ def test_auto_takes_the_device_that_would_be_done_sooner(gpu: FakeGpu) -> None:
     costs.worth_a_gpu_s = 0.0
     costs.cpu_byte_s = 1.0
     found = receipt(session)
+    assert (found["device"], found["reason"]) == ("cpu", "auto: a GPU is being started"), "nobody waits for it"
+    session.database.devices.wait_for_gpu()
+    found = receipt(session)
     assert found["device"] == "cuda" and "s on cpu, " in found["reason"]
     costs.cpu_byte_s = 0.0
     found = receipt(session)
@@ -72,7 +75,9 @@ def test_auto_reckons_with_what_the_gpu_has_already(gpu: FakeGpu) -> None:
     session = fresh_session("auto")
     costs = session.database.devices.costs
     costs.worth_a_gpu_s, costs.cpu_byte_s = 0.0, 1.0
-    receipt(session)
+    for _ in range(2):
+        receipt(session)
+        session.database.devices.wait_for_gpu()
     device = session.database.devices._made["cuda"]
     device.round_trip_s, device.read_s, device.copy_s = 0.0, 0.0, 1e9
     costs.cpu_byte_s = 1e-12

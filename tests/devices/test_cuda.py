@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,8 +14,9 @@ import pytest
 
 from gpudb.devices.cuda import CudaDevice
 from gpudb.errors import Error
+from gpudb.kernels import device_source, nvrtc
 from gpudb.session import Database, Session
-from tests.devices.fake_cupy import FakeGpu, fake_gpu
+from tests.devices.fake_cupy import STRUCTS, FakeGpu, fake_gpu
 from tests.devices.queries import FAILING, QUERIES, content
 from tests.devices.test_parity import OneDevice, answer, tables
 
@@ -157,3 +160,29 @@ def test_explain_analyze_counts_the_rows_that_were_streamed() -> None:
         device.columns.limit, device.streamed_bytes = 0, 20_000
         lines = session.execute("EXPLAIN ANALYZE SELECT sum(big) FROM flights WHERE id >= 0").table().to_pylist()
         assert max(line["rows"] or 0 for line in lines) == tables().storage.snapshot()["flights"].num_rows
+
+
+def kernel_argument_bytes(cubin: bytes) -> dict[str, int]:
+    """Bytes of arguments that each kernel of a cubin takes, by the sections that NVRTC writes for the driver."""
+    found = {}
+    table, entry, count, names = (
+        struct.unpack_from(form, cubin, at)[0] for form, at in (("<Q", 40), ("<H", 58), ("<H", 60), ("<H", 62))
+    )
+    heads = [struct.unpack_from("<IIQQQQ", cubin, table + k * entry) for k in range(count)]
+    for head in heads:
+        begin = heads[names][4] + head[0]
+        name = cubin[begin : cubin.index(b"\0", begin)].decode()
+        at, end = head[4], head[4] + head[5]
+        while name.startswith(".nv.info.gpudb_") and at < end:
+            form, attribute, value = struct.unpack_from("<BBH", cubin, at)
+            if attribute == 0x19:  # EIATTR_CBANK_PARAM_SIZE
+                found[name.removeprefix(".nv.info.")] = value
+            at += 4 + (value if form == 4 else 0)
+    return found
+
+
+@pytest.mark.slow
+def test_every_kernel_of_the_cubin_takes_the_struct_that_the_device_packs() -> None:
+    pytest.importorskip("cuda.bindings")
+    cubin = nvrtc.compile_cubin(device_source(), "sm_90")
+    assert kernel_argument_bytes(cubin.image) == {name: ctypes.sizeof(kind) for name, kind in STRUCTS.items()}

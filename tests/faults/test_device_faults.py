@@ -140,10 +140,8 @@ def fails_at(found: Machine, sql: str, number: int, times: int) -> str:
     return "small batches" if "device memory was short" in receipt["reason"] else "retried"
 
 
-def test_G1_any_allocation_may_fail_and_the_answer_is_the_same() -> None:
-    seed = int(os.environ.get("GPUDB_FAULT_SEED", time.time_ns() % 10**6))
-    print(f"GPUDB_FAULT_SEED={seed}")
-    choice = random.Random(seed)
+def test_G1_any_allocation_may_fail_and_the_answer_is_the_same(sample_seed: int) -> None:
+    choice = random.Random(sample_seed)
     rungs = set()
     with machine() as found:
         for _ in range(SAMPLES):
@@ -443,10 +441,10 @@ def test_G14_a_kernel_that_leaves_its_memory_ends_the_device() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", Corpus().files, ids=lambda path: str(path.relative_to(SQL_FOLDER)))
 def test_G24_the_sql_corpus_answers_as_the_reference_does(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus_gpu: FakeGpu
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus_device: CudaDevice
 ) -> None:
     records = [record for record in parse(path) if "EXPLAIN ANALYZE" not in record.sql.upper()]  # which shows times
-    device = CudaDevice(64)
+    device = corpus_device
     answers = {}
     for name in ("reference", "cuda"):
         folder = tmp_path / name[0]
@@ -462,9 +460,9 @@ def test_G24_the_sql_corpus_answers_as_the_reference_does(
 
 
 @pytest.fixture(scope="module")
-def corpus_gpu() -> Iterator[FakeGpu]:
-    with fake_gpu() as gpu:
-        yield gpu
+def corpus_device() -> Iterator[CudaDevice]:
+    with fake_gpu():
+        yield CudaDevice(64)
 
 
 @pytest.mark.parametrize("name", QUERIES)
