@@ -537,9 +537,9 @@ def demand_of(program: Program, tables: Mapping[str, TableVersion]) -> Demand:
     for _, pipeline in program.pipelines:
         if isinstance(pipeline.source, TableSource):
             table = tables[pipeline.source.table]
-            bits = sum(8 * c.type.width if c.part == "stored" else 1 for c in pipeline.columns)
-            size += bits * table.num_rows // 8
-            for column in pipeline.columns:
+            columns = [column for column in pipeline.columns if column.step is None]
+            size += sum(8 * c.type.width if c.part == "stored" else 1 for c in columns) * table.num_rows // 8
+            for column in columns:
                 ordinal = pipeline.source.ordinals[column.index]
                 loaded = (group.chunks[ordinal].in_memory() for group in table.row_groups)
                 arrays += [buffers[column.part == "validity"] for buffers in loaded]

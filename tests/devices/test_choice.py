@@ -86,6 +86,15 @@ def test_auto_reckons_with_what_the_gpu_has_already(gpu: FakeGpu) -> None:
     assert receipt(session)["device"] == "cpu"
 
 
+def test_auto_reckons_with_the_columns_of_joined_tables(gpu: FakeGpu) -> None:
+    session = fresh_session("auto")
+    session.database.devices.costs.worth_a_gpu_s = 0.0
+    sql = "SELECT d.t, count(*), max(f.big) FROM flights AS f JOIN dozen AS d ON f.month = d.n GROUP BY d.t"
+    for _ in range(2):
+        assert receipt(session, sql)["reason"].startswith("auto: ")
+        session.database.devices.wait_for_gpu()
+
+
 def test_what_the_cpu_takes_is_learned_from_what_it_took() -> None:
     session = fresh_session("auto")
     costs = session.database.devices.costs

@@ -64,6 +64,8 @@ def tables() -> Database:
 QUERIES = {
     **{f"flights {query.name}": query.sql("flights") for query in flights_queries(generated_constants())},
     **{f"virginia {query.name}": query.sql("test") for query in virginia_queries()},
+    "join of one": "SELECT f.dest_state, count(*), sum(t.uniformi) FROM flights f JOIN test t ON f.flightnum = t.id GROUP BY 1",
+    "join of many": "SELECT a.id, b.id FROM test a JOIN test b ON a.uniformi = b.uniformi WHERE a.id < 200",
 }
 
 
