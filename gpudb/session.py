@@ -532,18 +532,24 @@ class Session:
 
 def demand_of(program: Program, tables: Mapping[str, TableVersion]) -> Demand:
     """What a program asks of a device: its steps, and the table columns that it reads."""
+    read = []
     size = 0
-    arrays: list[Any] = []
     for _, pipeline in program.pipelines:
         if isinstance(pipeline.source, TableSource):
             table = tables[pipeline.source.table]
-            columns = [column for column in pipeline.columns if column.step is None]
-            size += sum(8 * c.type.width if c.part == "stored" else 1 for c in columns) * table.num_rows // 8
-            for column in columns:
-                ordinal = pipeline.source.ordinals[column.index]
-                loaded = (group.chunks[ordinal].in_memory() for group in table.row_groups)
-                arrays += [buffers[column.part == "validity"] for buffers in loaded]
-    return Demand(len(program.steps), size, [array for array in arrays if array is not None])
+            for column in pipeline.columns:
+                if column.step is None:
+                    read.append((table, pipeline.source.ordinals[column.index], column.part == "validity"))
+                    size += (1 if column.part == "validity" else 8 * column.type.width) * table.num_rows
+
+    def arrays() -> Iterator[Any]:
+        for table, ordinal, validity in read:
+            for group in table.row_groups:
+                array = group.chunks[ordinal].in_memory()[validity]
+                if array is not None:
+                    yield array
+
+    return Demand(len(program.steps), size // 8, arrays)
 
 
 def same_value(left: Any, right: Any) -> bool:

@@ -6,7 +6,7 @@ launch with the wait for it, a byte copied in, a byte read there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,14 +21,16 @@ READ_AGAIN = 4  # times that a column which is copied now is expected to be read
 
 @dataclass
 class Demand:
-    """What a statement asks of a device: steps of its program, bytes of table columns, and the arrays that hold them.
+    """What a statement asks of a device.
 
-    The arrays are those in memory: what still lies in a file counts as not copied yet, by the rest of the bytes.
+    steps   of its program
+    bytes   of table columns that it reads
+    arrays  gives those of these columns that are in memory; the rest of the bytes still lies in files
     """
 
     steps: int
     bytes: int
-    arrays: Sequence[np.ndarray] = ()
+    arrays: Callable[[], Iterable[np.ndarray]]
 
 
 @dataclass
@@ -52,7 +54,7 @@ class Costs:
 
     def gpu_seconds(self, demand: Demand, gpu: Any) -> float:
         """On a GPU, whose columns stay: a copy is shared by the statements that will find it there."""
-        there = sum(array.nbytes for array in demand.arrays if gpu.columns.has(array))
+        there = sum(array.nbytes for array in demand.arrays() if gpu.columns.has(array))
         missing = max(0, demand.bytes - there)
         return (
             demand.steps * LAUNCHES * gpu.round_trip_s + missing * gpu.copy_s / READ_AGAIN + demand.bytes * gpu.read_s

@@ -37,6 +37,7 @@ STREAMED_BYTES = 64 << 20  # of each of the two pieces of device memory that col
 SPARING_BYTES = 4 << 20  # the same, once memory has been too short
 SPLIT_ROWS = 4096  # a row group is split at multiples of so many rows: storage.column.TILE_ROWS
 STAGED_BYTES = 16 << 10  # of program and parameters that a block copies; longer ones are read where they lie
+WORDS = 256
 GRACE_SECONDS = 2.0  # that a kernel may go on after it was told to stop
 
 MEMORY_ALLOCATION = 2
@@ -96,6 +97,7 @@ class CudaDevice(KernelDevice):
             self.shared_bytes = int(runtime.deviceGetAttribute(runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin, 0))
             self._compute = cuda.Stream(non_blocking=True)
             self._copies = cuda.Stream(non_blocking=True)
+            self._urgent = cuda.Stream(non_blocking=True)  # for a word that must not wait for the others
             self._pool = cuda.MemoryPool()
             free, _ = runtime.memGetInfo()
             if memory_limit is not None:
@@ -106,6 +108,9 @@ class CudaDevice(KernelDevice):
         self._load()
         self._buffers = [self._host_buffer(PINNED_BYTES) for _ in range(2)]
         self._turn = 0
+        self._words: list[Any] = []  # of device memory, to tell kernels that they are cancelled
+        self._more_words()
+        self._own_bytes = int(self._pool.used_bytes())
         self._measure(min(4 << 20, free // 16))
 
     # ------------------------------------------------------------------------------- kernels
@@ -195,9 +200,10 @@ class CudaDevice(KernelDevice):
     def to_host(self, handle: Any, dtype: Any, count: int) -> np.ndarray:
         found = np.empty(count, dtype)
         if found.nbytes:
+            self._finish()  # first: a copy to pageable memory returns when all before it is over, and hears of no cancel
             with self._translated("copy from the device"):
                 self._memory(handle).copy_to_host_async(_host_address(found), found.nbytes, self._compute)
-            self._finish()
+                self._compute.synchronize()
         return found
 
     def copy(self, target: Any, source: Any, size: int) -> None:
@@ -225,7 +231,7 @@ class CudaDevice(KernelDevice):
     def used_bytes(self) -> int:
         """Bytes of device memory in use, copies that stay for later statements not counted."""
         self.columns.drop_all()
-        return int(self._pool.used_bytes()) - self.columns.held
+        return int(self._pool.used_bytes()) - self.columns.held - self._own_bytes
 
     # ------------------------------------------------------------------------------- host arrays on their way in
 
@@ -256,7 +262,7 @@ class CudaDevice(KernelDevice):
         while at < len(source):
             buffer, copied = self._buffers[self._turn]
             self._turn = 1 - self._turn
-            copied.synchronize()
+            self._wait(copied)
             size = min(len(buffer), len(source) - at)
             buffer[:size] = source[at : at + size]
             (target + at).copy_from_host_async(_host_address(buffer), size, self._copies)
@@ -385,33 +391,53 @@ class CudaDevice(KernelDevice):
         try:
             return super().run_pipeline(work)
         finally:
-            self._local.watched = None
+            watched, self._local.watched = getattr(self._local, "watched", None), None
+            if watched is not None:
+                self._words.append(watched[1])
 
     def cancel_word(self, run: Run) -> int:
-        """A word of device memory; whoever waits for the device writes it when the run is cancelled."""
-        word = self.zeros(8)
+        """A word of device memory; whoever waits for the device writes it when the run is cancelled.
+
+        It is used for nothing else, as that write does not wait for what was put on the compute stream before.
+        """
+        if not self._words:
+            self._more_words()
+        word = self._words.pop()
+        with self._translated("clear memory"):
+            word.memset_async(0, 8, self._compute)
         self._local.watched = (run, word)
         return self.address(word)
 
+    def _more_words(self) -> None:
+        memory = self.zeros(8 * WORDS)
+        self._words += [memory + 8 * k for k in range(WORDS)]
+
     def _finish(self) -> None:
-        """Wait until all that was put on the compute stream is done; what the watched run asks for is passed on meanwhile."""
+        """Wait until all that was put on the compute stream is done."""
+        with self._translated("run"):
+            self._wait(self._compute)
+
+    def _wait(self, thing: Any) -> None:
+        """Wait for a stream or an event; what the watched run asks for is passed on to its kernels meanwhile.
+
+        Raises QueryCancelled, and the device is lost, where they do not end for all that.
+        """
         watched = getattr(self._local, "watched", None)
         waits, told = 0, 0.0
-        with self._translated("run"):
-            while watched is not None and not self._compute.done:
-                run, word = watched
-                now = time.monotonic()
-                if run.cancel[0] and not told:
-                    told = now
-                    word.copy_from_host_async(_host_address(run.cancel), 8, self._copies)
-                if told and now > told + GRACE_SECONDS:
-                    self._lose("a kernel does not end")
-                    run.check()
-                waits += 1
-                time.sleep(0 if waits < 50 else min(1e-3, waits * 1e-6))
-            self._compute.synchronize()
-            if told:
-                self._copies.synchronize()  # the word is free before long: nothing may be on its way there
+        while watched is not None and not thing.done:
+            run, word = watched
+            now = time.monotonic()
+            if run.cancel[0]:  # again and again: it may have been cleared only now
+                told = told or now
+                word.copy_from_host_async(_host_address(run.cancel), 8, self._urgent)
+            if told and now > told + GRACE_SECONDS:
+                self._lose("a kernel does not end")
+                run.check()
+            waits += 1
+            time.sleep(0 if waits < 50 else min(1e-3, waits * 1e-6))
+        thing.synchronize()
+        if told:
+            self._urgent.synchronize()  # the word is another run's before long: nothing may be on its way there
 
     # ------------------------------------------------------------------------------- errors
 

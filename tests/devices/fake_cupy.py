@@ -263,6 +263,12 @@ class FakeGpu:
                     return
                 self._run(stream)
 
+    def hangs(self, stream: Any) -> bool:
+        """Would a stream, now that it is waited for, never end?"""
+        return self.hung or (
+            self.faults.hang > self.counts["kernel"] and stream is self.kernels_on and bool(stream.queue)
+        )
+
     def complete(self, stream: Any, until: Operation | None = None) -> None:
         """Run a stream up to an operation, or all of it, and what it waits for on others."""
         with self._at_work():
@@ -431,6 +437,15 @@ class FakeGpu:
                         raise Misuse("an event on the legacy stream")
                     self.recorded = gpu.put(stream, lambda: None)
 
+            @property
+            def done(self) -> bool:
+                with gpu.lock:
+                    if gpu.sticky is not None:
+                        raise CUDARuntimeError(gpu.sticky)
+                    for stream in gpu.streams:
+                        gpu.advance(stream, 1)
+                    return self.recorded is None or self.recorded.done
+
             def synchronize(self) -> None:
                 with gpu.lock:
                     gpu.count("wait")
@@ -481,6 +496,8 @@ class FakeGpu:
                 with gpu.lock:
                     _no_device_address(mem)
                     here = self.ptr
+                    if gpu.hangs(stream):  # a copy to pageable memory may return only when it is over
+                        raise Misuse("waits without end: copy to the host behind a kernel that does not end")
                     ctypes.memset(mem, STALE, size)
 
                     def run() -> None:

@@ -307,6 +307,18 @@ def test_G5_a_kernel_that_never_ends_is_given_up_and_the_device_with_it(
         assert receipt["device"] == "cpu" and "a kernel does not end" in receipt["fallback"]
 
 
+def test_G5_a_kernel_that_never_ends_is_given_up_while_columns_are_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpudb.devices.cuda.GRACE_SECONDS", 0.2)
+    with machine() as found:
+        found.device.columns.limit, found.device.streamed_bytes = 0, 1
+        found.device._buffers = [(buffer[:1000], event) for buffer, event in found.device._buffers]
+        found.session.execute("SET statement_timeout = 0.2")
+        with pytest.raises(QueryCancelled):
+            found.run(SUMS, Faults(hang=2))
+        found.session.execute("RESET statement_timeout")
+        assert "a kernel does not end" in found.run(SUMS)["fallback"]
+
+
 def test_G5_a_cancelled_statement_stops_at_a_tile_and_the_device_goes_on() -> None:
     with machine("gpu!", schedule="lazy") as found:
         run_kernel = found.gpu.run_kernel
