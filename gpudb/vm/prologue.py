@@ -149,7 +149,7 @@ class Prologue:
         return max(low, lowest), min(high, highest)
 
     def _members(self, chunk: Chunk, items: tuple[Any, ...]) -> np.ndarray:
-        size = 256 if chunk.stored is not None and chunk.stored.dtype.itemsize == 1 else 65536
+        size = 256 if chunk.dtype is not None and chunk.dtype.itemsize == 1 else 65536
         member = np.zeros(size, np.uint8)
         for item in items:
             value = self._constant(item)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,6 +18,7 @@ from gpudb.devices import Devices
 from gpudb.devices.cpu import CpuDevice
 from gpudb.devices.lanes import LanesDevice
 from gpudb.devices.reference import ReferenceDevice
+from gpudb.errors import DeviceError
 from gpudb.kernels import host_source
 from gpudb.kernels.host_build import built_library, host_library, levels, machine_level, packaged_name
 from gpudb.session import Database, Session
@@ -29,7 +33,7 @@ NAN = {pa.float64(): np.uint64(0x7FF8000000000000), pa.float32(): np.uint32(0x7F
 class Variant:
     """One device, as it may be set up.
 
-    device   reference, cpu or lanes
+    device   reference, cpu, lanes or cuda, which is the GPU where there is one, and else played
     threads  of the cpu; blocks of a launch on lanes
     lanes    of a block, on lanes
     level    of instructions, on the cpu; None for the highest that this machine runs
@@ -47,18 +51,23 @@ class Variant:
             return ReferenceDevice()
         if self.device == "cpu":
             return CpuDevice(self.threads, self.tile_rows, library_of(self.level))
+        if self.device == "cuda":
+            return cuda_device(self.tile_rows)
         return LanesDevice(self.threads, self.tile_rows, lanes=self.lanes)
 
 
 class OneDevice(Devices):
-    """Chooses the same device whatever the settings say."""
+    """Chooses the same device whatever the settings say; where that fails, so does the statement."""
 
     def __init__(self, device: Any) -> None:
         super().__init__()
         self.device = device
 
-    def choose(self, settings: Any) -> tuple[Any, str, None]:
+    def choose(self, settings: Any) -> tuple[Any, str, str | None]:
         return self.device, "a test", None
+
+    def after(self, device: Any, error: DeviceError, settings: Any) -> tuple[Any, str]:
+        raise error
 
 
 @cache
@@ -72,6 +81,21 @@ def session_on(made: Any, tables: Sequence[TableVersion]) -> Session:
     database.storage.commit({table.name: table for table in tables}, database.storage.version)
     database.devices = OneDevice(made)
     return Session(database)
+
+
+def cuda_device(tile_rows: int) -> Any:
+    """The device cuda, on a fake that stays until this process ends."""
+    from gpudb.devices.cuda import CudaDevice
+
+    if importlib.util.find_spec("cupy") is not None:
+        with contextlib.suppress(DeviceError):
+            return CudaDevice(tile_rows)
+    from tests.devices.fake_cupy import LANES, fake_gpu
+
+    with fake_gpu() as gpu:  # other tests of this process must not find it, but the device lives on
+        atexit.register(gpu.close)
+        gpu.close = lambda: None  # type: ignore[method-assign]
+        return CudaDevice(tile_rows, LANES)
 
 
 def runnable_levels() -> tuple[str, ...]:
