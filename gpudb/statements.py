@@ -12,6 +12,7 @@ from gpudb.catalog import Definition, Schema, definition_key, schema_of
 from gpudb.errors import CatalogError, ConversionError, DeviceError, NotSupportedError, OperationalError
 from gpudb.planner import statements
 from gpudb.session import Result, Session, StatementCatalog
+from gpudb.storage.changes import with_column, with_name_of_column, with_values, without_column, without_rows
 from gpudb.storage.table import TableBuilder, TableVersion
 from gpudb.types import BIGINT, VARCHAR, SqlType
 
@@ -47,6 +48,12 @@ def run_statement(
         case statements.Insert():
             batches = session.query_batches(statement.plan, raw, catalog, lap)
             return append_rows(session, statement.table, batches, catalog)
+        case statements.Nothing():
+            return _nothing()
+        case statements.Delete() | statements.Update():
+            return _change_rows(session, statement, raw, catalog, lap)
+        case statements.AddColumn() | statements.DropColumn() | statements.RenameColumn() | statements.RenameTable():
+            return _alter(session, statement, raw, catalog, lap)
         case statements.CopyFrom():
             return _copy_from(session, statement, catalog)
         case statements.CopyTo():
@@ -243,6 +250,51 @@ def append_rows(session: Session, name: str, batches: Iterator[pa.RecordBatch], 
         if rows:
             store.commit({table.name: builder.finish(table.name)}, current.version)
     return _counted(rows)
+
+
+def _change_rows(session: Session, statement: Any, raw: list[Any], catalog: StatementCatalog, lap: Any) -> Result:
+    """UPDATE and DELETE: the plan says which rows, storage makes the next version of the table.
+
+    OperationalError if another statement has changed the table since this one was bound: its rows are numbered by now
+    in another way.
+    """
+    table = _target(session, statement.table, catalog)
+    store = session.database.storage
+    with store.staging() as staging:
+        if statement.plan is None:
+            rows, new = table.num_rows, TableVersion.empty(table.name, table.columns)
+        else:
+            schema = pa.schema([(name, kind.arrow) for name, kind in statement.plan.columns])
+            found = pa.Table.from_batches(session.query_batches(statement.plan, raw, catalog, lap), schema)
+            numbers = found.column(0).to_numpy()
+            rows = len(numbers)
+            if isinstance(statement, statements.Delete):
+                new = without_rows(table, numbers, staging.sink(table.name, table.columns))
+            else:
+                new = with_values(table, numbers, statement.ordinals, found.columns[1:])
+        if rows:
+            store.commit({table.name: new}, catalog.snapshot.version)
+    return _counted(rows)
+
+
+def _alter(session: Session, statement: Any, raw: list[Any], catalog: StatementCatalog, lap: Any) -> Result:
+    table = _target(session, statement.table, catalog)
+    changes: dict[str, TableVersion | None]
+    match statement:
+        case statements.AddColumn(column=(name, kind)):
+            batches = list(session.query_batches(statement.plan, raw, catalog, lap))
+            value = pa.chunked_array([batch.column(0) for batch in batches], kind.arrow)
+            changes = {table.name: with_column(table, name, kind, value)}
+        case statements.DropColumn():
+            changes = {table.name: without_column(table, statement.ordinal)}
+        case statements.RenameColumn():
+            changes = {table.name: with_name_of_column(table, statement.ordinal, statement.name)}
+        case _:
+            changes = {table.name: None, statement.name: table.renamed(statement.name)}
+            if table.name.casefold() == statement.name.casefold():
+                del changes[table.name]
+    session.database.storage.commit(changes, catalog.snapshot.version)
+    return _nothing()
 
 
 def _copy_from(session: Session, statement: statements.CopyFrom, catalog: StatementCatalog) -> Result:

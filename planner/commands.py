@@ -15,15 +15,26 @@ from sqlglot.tokens import Token, TokenType
 from gpudb.catalog import qualified
 from gpudb.errors import NotSupportedError, ParseError
 from gpudb.planner.parse import Command
-from gpudb.planner.tokens import DIALECT, FUNCTION, closing_of, plain, span_of_token, split_at, typed_literals, word_of
+from gpudb.planner.tokens import (
+    DIALECT,
+    FUNCTION,
+    closing_of,
+    plain,
+    rewrite,
+    span_of_token,
+    split_at,
+    typed_literals,
+    word_of,
+)
 
 # Without a handler of its own sqlglot's warnings go to standard error; a program that wants them still gets them.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
-_QUERY_STARTS = frozenset("select with values from table ( create insert drop".split())
+_QUERY_STARTS = frozenset("select with values from table ( create insert update delete drop".split())
+_CHANGE_STARTS = frozenset("create insert update delete drop".split())
 _UNSUPPORTED_STARTS = frozenset(
-    """alter analyze attach call checkpoint deallocate delete detach execute export force grant import install load merge
-    pivot pragma prepare revoke summarize truncate unpivot update use vacuum replace comment""".split()
+    """analyze attach call checkpoint deallocate detach execute export force grant import install load merge
+    pivot pragma prepare revoke summarize unpivot use vacuum replace comment""".split()
 )
 
 
@@ -130,7 +141,7 @@ def _create(tokens: list[Token], sql: str) -> Any:
         raise ParseError(
             "AS and a query expected in CREATE VIEW", span=span_of_token(tokens[min(end, len(tokens) - 1)])
         )
-    if word_of(tokens[query]) not in _QUERY_STARTS - {"create", "insert", "drop"}:
+    if word_of(tokens[query]) not in _QUERY_STARTS - _CHANGE_STARTS:
         raise ParseError("query expected after AS", span=span_of_token(tokens[query]))
     parts["sql"] = sql[tokens[query].start : tokens[-1].end + 1]
     return Command("create_view", parts, spans)
@@ -155,6 +166,84 @@ def _drop(tokens: list[Token], sql: str) -> Any:
         raise NotSupportedError(f"DROP of several {kind}s is not supported", span=span_of_token(tokens[end]))
     _expect_end(tokens, end)
     return Command(f"drop_{kind}", parts, spans)
+
+
+def _truncate(tokens: list[Token], sql: str) -> Command:
+    start = _words(tokens, 1, "table")
+    name, end = _dotted(tokens, start, "table")
+    _expect_end(tokens, end)
+    return Command("truncate", {"table": name}, {"table": _place(tokens, start, end)})
+
+
+def _alter(tokens: list[Token], sql: str) -> Command:
+    """ALTER TABLE name ADD | DROP | RENAME ..."""
+    if len(tokens) < 2 or word_of(tokens[1]) != "table":
+        what = word_of(tokens[1]).upper() if len(tokens) > 1 else ""
+        raise NotSupportedError(
+            f"ALTER {what} is not supported", span=span_of_token(tokens[-1 if len(tokens) < 2 else 1])
+        )
+    start = _words(tokens, 2, "if", "exists")
+    name, index = _dotted(tokens, start, "table")
+    parts: dict[str, Any] = {"table": name, "if_exists": start > 2}
+    spans = {"table": _place(tokens, start, index)}
+    action = word_of(tokens[index]) if index < len(tokens) else ""
+    at = _words(tokens, index + 1, "column")
+    first = word_of(tokens[at]).split() if at < len(tokens) else []
+    if action == "add" and not (first and first[0] in ("constraint", "primary", "unique", "check", "foreign")):
+        after = _words(tokens, at, "if", "not", "exists")
+        parts |= {"column_exists": after > at, "definition": _column_definition(tokens, after, sql)}
+        spans["column"] = span_of_token(tokens[after])
+        return Command("add_column", parts, spans)
+    if action == "drop":
+        after = _words(tokens, at, "if", "exists")
+        parts |= {"column_exists": after > at, "column": _name_at(tokens, after, "column")}
+        spans["column"] = span_of_token(tokens[after])
+        _expect_end(tokens, max(_words(tokens, after + 1, "cascade"), _words(tokens, after + 1, "restrict")))
+        return Command("drop_column", parts, spans)
+    if action == "rename":
+        if word_of(tokens[min(at, len(tokens) - 1)]) == "to":
+            parts["name"] = _name_at(tokens, at + 1, "name")
+            spans["name"] = span_of_token(tokens[at + 1])
+            _expect_end(tokens, at + 2)
+            return Command("rename_table", parts, spans)
+        parts["column"] = _name_at(tokens, at, "column")
+        spans["column"] = span_of_token(tokens[at])
+        to = _words(tokens, at + 1, "to")
+        if to == at + 1:
+            raise ParseError("TO and a name expected", span=span_of_token(tokens[at]))
+        parts["name"] = _name_at(tokens, to, "name")
+        spans["name"] = span_of_token(tokens[to])
+        _expect_end(tokens, to + 1)
+        return Command("rename_column", parts, spans)
+    shown = " ".join(word_of(token).upper() for token in tokens[index : index + 2])
+    place = span_of_token(tokens[min(index, len(tokens) - 1)])
+    raise NotSupportedError(f"ALTER TABLE ... {shown} is not supported", span=place)
+
+
+def _column_definition(tokens: list[Token], index: int, sql: str) -> Any:
+    """sqlglot's tree of a column's name, type and constraints, which it has for CREATE TABLE."""
+    if index >= len(tokens):
+        raise ParseError("column expected at end of input", span=span_of_token(tokens[-1]))
+    like = tokens[index]
+    around = [
+        Token(kind, text, like.line, like.col, like.start, like.end)
+        for kind, text in (
+            (TokenType.CREATE, "CREATE"),
+            (TokenType.TABLE, "TABLE"),
+            (TokenType.VAR, "t"),
+            (TokenType.L_PAREN, "("),
+            (TokenType.R_PAREN, ")"),
+        )
+    ]
+    plain_ones = [
+        Token(token.token_type, plain(token.text), token.line, token.col, token.start, token.end)
+        for token in tokens[index:]
+    ]
+    rewritten, _ = rewrite([*around[:4], *plain_ones, around[4]], sql)
+    definitions = _tree(rewritten, sql).this.expressions
+    if len(definitions) != 1 or definitions[0].key != "columndef":
+        raise ParseError("one column expected", span=span_of_token(like))
+    return definitions[0]
 
 
 def _explain(tokens: list[Token], sql: str) -> Command:
@@ -320,6 +409,8 @@ def _option_value(tokens: list[Token]) -> Any:
 _COMMANDS = {
     "create": _create,
     "drop": _drop,
+    "alter": _alter,
+    "truncate": _truncate,
     "explain": _explain,
     "describe": _describe,
     "desc": _describe,

@@ -19,6 +19,7 @@ from gpudb.planner.expressions import (
     Or,
 )
 from gpudb.planner.logical import (
+    HIDDEN,
     Aggregate,
     Filter,
     Join,
@@ -50,7 +51,7 @@ def logical_lines(plan: Node) -> list[str]:
 def _node(node: Node) -> str:
     match node:
         case Scan(table=table, predicate=predicate):
-            names = ", ".join(name for name, _ in node.columns)
+            names = ", ".join(name.removeprefix(HIDDEN) for name, _ in node.columns)
             return f"Scan {table} [{names}]" + (f" where {text(predicate)}" if predicate is not None else "")
         case Values(rows=rows):
             return f"Values {len(rows)} row(s)"
@@ -94,7 +95,7 @@ def text(expression: Expression) -> str:
                 return "NULL"
             return f"'{value}'" if isinstance(value, str) else f"{value}::{expression.type}"
         case Column(index=index, name=name):
-            return f"{name}#{index}"
+            return f"{name.removeprefix(HIDDEN)}#{index}"
         case Call(name=name, arguments=arguments):
             return f"{name}({', '.join(map(text, arguments))})"
         case Comparison(operator=operator, left=left, right=right):

@@ -71,12 +71,16 @@ class Node:
                         yield element
 
 
+HIDDEN = "\x08"  # begins the name of a column that no statement can name
+ROW_NUMBER = -1  # the ordinal of a row's number in its table, from 0: a BIGINT that no table holds
+
+
 @record
 class Scan(Node):
     """Rows of a table in table order.
 
     table    the catalog's key of the table (lower-case name)
-    ordinals which columns of the table are read, in output order
+    ordinals which columns of the table are read, in output order; ROW_NUMBER for the row's number
     predicate  rows for which it is TRUE survive; over the scan's own output columns
     """
 

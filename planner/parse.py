@@ -66,8 +66,10 @@ class Command:
     """A statement that sqlglot does not parse for us: `name` and what belongs to it.
 
     explain {mode, statement}; describe {statement | table}; show {name}; show_tables; set {name, value}; reset {name};
-    create_view {name, columns, sql, exists, replace}; create_schema {name, exists, replace}; drop_view and drop_schema {name,
-    exists, cascade}; begin; commit; rollback; copy_from {table, columns, paths, options}; copy_to {statement, path, options}.
+    create_view {name, columns, sql, exists, replace}; create_schema {name, exists, replace};
+    drop_view and drop_schema {name, exists, cascade}; truncate {table}; rename_table {table, if_exists, name};
+    add_column, drop_column and rename_column {table, if_exists, definition | column, column_exists, name};
+    begin; commit; rollback; copy_from {table, columns, paths, options}; copy_to {statement, path, options}.
     `table` and `statement` are sqlglot trees or Commands; `spans` gives the place of a part by its name.
     """
 

@@ -121,6 +121,62 @@ class Insert(Statement):
 
 
 @record
+class Delete(Statement):
+    """DELETE FROM table; `plan` has one column, the numbers of its rows in table order.  None: all rows, also TRUNCATE."""
+
+    table: str
+    plan: Node | None
+
+
+@record
+class Update(Statement):
+    """UPDATE table; `plan` has row numbers, in table order, and one column per ordinal, cast to its type."""
+
+    table: str
+    ordinals: tuple[int, ...]
+    plan: Node
+
+
+@record
+class AddColumn(Statement):
+    """ALTER TABLE ... ADD COLUMN; `plan` has one row with the value of the column in rows that are there."""
+
+    table: str
+    column: tuple[str, SqlType]
+    plan: Node
+
+
+@record
+class DropColumn(Statement):
+    """ALTER TABLE ... DROP COLUMN."""
+
+    table: str
+    ordinal: int
+
+
+@record
+class RenameColumn(Statement):
+    """ALTER TABLE ... RENAME COLUMN."""
+
+    table: str
+    ordinal: int
+    name: str
+
+
+@record
+class RenameTable(Statement):
+    """ALTER TABLE ... RENAME TO; both are names of the catalog."""
+
+    table: str
+    name: str
+
+
+@record
+class Nothing(Statement):
+    """A statement that has nothing to do: ... IF EXISTS of what is not there."""
+
+
+@record
 class CopyFrom(Statement):
     """COPY table FROM paths.  format: auto, csv, parquet or arrow; ordinals: target columns in file order, None for all."""
 

@@ -281,6 +281,29 @@ class TableBuilder:
                 self._groups.pop()
                 self._push([(chunk.values(), chunk.present()) for chunk in last.chunks], last.rows)
 
+    @staticmethod
+    def behind(
+        version: TableVersion, row_groups: int, row_group_rows: int = ROW_GROUP_ROWS, sink: RowGroupSink | None = None
+    ) -> TableBuilder:
+        """A builder that goes on behind the first row groups of a version, and keeps its dictionaries' codes."""
+        builder = TableBuilder(version.columns, row_group_rows, sink=sink)
+        builder._sort_dictionaries = builder._sort_first = False
+        builder._dictionaries = list(version.dictionaries)
+        builder._groups = list(version.row_groups[:row_groups])
+        return builder
+
+    def append_group(self, group: RowGroup, keep: np.ndarray) -> None:
+        """Add the rows of a row group of the version gone on with, where `keep` (rows,) is true."""
+        plain = []
+        for chunk in group.chunks:
+            values, present = chunk.values(), chunk.present()
+            plain.append((values[keep], None if present is None else present[keep]))
+        rows = int(np.count_nonzero(keep))
+        self.num_rows += rows
+        self._push(plain, rows)
+        while self._piece_rows >= self.row_group_rows:
+            self._flush(self.row_group_rows)
+
     def append(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Add rows at the end of the table."""
         if batch.num_columns != len(self.columns):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpudb.errors import BindError
 from gpudb.planner.bind.context import closest
 from gpudb.planner.expressions import Column, Span
-from gpudb.planner.logical import OutputColumn
+from gpudb.planner.logical import HIDDEN, OutputColumn
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ class Scope:
             best = there[0] if len(there) == 1 else closest(relation, there)
             hint = f"did you mean {best}.{name}?" if best is not None else None
             return BindError(f"table not found in FROM: {relation}", span=span, hint=hint)
-        names = [self.columns[index][0] for index in self.visible(relation)]
+        seen = [self.columns[index][0] for index in self.visible(relation)]
+        names = [column for column in seen if not column.startswith(HIDDEN)]
         best = closest(name, [*names, *aliases])
         hint = f"did you mean {best}?" if best else None
         if hint is None and 0 < len(names) <= 12:

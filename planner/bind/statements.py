@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudb.catalog import View, schema_of
+from gpudb.catalog import View, qualified, schema_of
 from gpudb.errors import BindError, CatalogError, NotSupportedError
 from gpudb.planner import statements
+from gpudb.planner.bind import changes
 from gpudb.planner.bind.casts import bind_type, cast, castable
 from gpudb.planner.bind.context import Context, catalog_name, not_found, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder
@@ -227,6 +228,82 @@ class StatementBinder:
                 raise BindError(f"column {name} takes {type_}, not {source_type}", span=span)
             expressions.append(cast(self.context, Column(source_type, position, source), type_))
         return Project(layout.columns, plan, tuple(expressions))
+
+    # --- Changes -----------------------------------------------------------------------------------------------------
+
+    def bind_delete(self, tree: Any) -> Statement:
+        return changes.bind_delete(self.context, tree, self.table(*changes.target_of(self.context, tree)))
+
+    def bind_update(self, tree: Any) -> Statement:
+        return changes.bind_update(self.context, tree, self.table(*changes.target_of(self.context, tree)))
+
+    def command_truncate(self, command: Command) -> Statement:
+        return statements.Delete(self.table(command.parts["table"], command.spans["table"]).name, None)
+
+    def altered(self, command: Command) -> Any:
+        """The layout of the table that ALTER names; None where IF EXISTS says that it need not be there."""
+        name = command.parts["table"]
+        catalog = self.context.catalog
+        if command.parts["if_exists"] and catalog.table(name) is None and catalog.view(name) is None:
+            return None
+        return self.table(name, command.spans["table"])
+
+    def command_add_column(self, command: Command) -> Statement:
+        layout = self.altered(command)
+        if layout is None:
+            return statements.Nothing()
+        definition = command.parts["definition"]
+        if plain(definition.name).lower() in {name.lower() for name, _ in layout.columns}:
+            if command.parts["column_exists"]:
+                return statements.Nothing()
+            raise BindError(f"column already exists: {plain(definition.name)}", span=command.spans["column"])
+        default = None
+        for constraint in definition.args.get("constraints") or ():
+            if constraint.args["kind"].key == "defaultcolumnconstraint":
+                what = "DEFAULT for rows to come"
+                raise NotSupportedError(
+                    f"{what} is not supported", span=span_of(constraint), hint="UPDATE the new column"
+                )
+        name, type_ = self.column(definition, [])
+        if self.constraints(definition):
+            raise NotSupportedError("NOT NULL constraints are not supported", hint="leave NOT NULL out")
+        plan = Values(((name, type_),), ((default or Literal(type_, None),),))
+        return statements.AddColumn(layout.name, (name, type_), plan)
+
+    def command_drop_column(self, command: Command) -> Statement:
+        layout = self.altered(command)
+        if layout is None:
+            return statements.Nothing()
+        name, span = command.parts["column"], command.spans["column"]
+        if command.parts["column_exists"] and name.lower() not in {known.lower() for known, _ in layout.columns}:
+            return statements.Nothing()
+        (ordinal,) = self.ordinals(layout, [(name, span)])
+        if len(layout.columns) == 1:
+            raise CatalogError(
+                f"a table wants at least one column: {layout.name}", span=span, hint="DROP TABLE drops it"
+            )
+        return statements.DropColumn(layout.name, ordinal)
+
+    def command_rename_column(self, command: Command) -> Statement:
+        layout = self.altered(command)
+        if layout is None:
+            return statements.Nothing()
+        (ordinal,) = self.ordinals(layout, [(command.parts["column"], command.spans["column"])])
+        name = command.parts["name"]
+        if name.lower() in {known.lower() for k, (known, _) in enumerate(layout.columns) if k != ordinal}:
+            raise BindError(f"column already exists: {name}", span=command.spans["name"])
+        return statements.RenameColumn(layout.name, ordinal, name)
+
+    def command_rename_table(self, command: Command) -> Statement:
+        layout = self.altered(command)
+        if layout is None:
+            return statements.Nothing()
+        name = qualified(command.parts["name"], schema_of(layout.name) or "main")
+        if name.lower() != layout.name.lower() and (
+            self.context.catalog.table(name) is not None or self.context.catalog.view(name) is not None
+        ):
+            raise CatalogError(f"the name is taken: {name}", span=command.spans["name"])
+        return statements.RenameTable(layout.name, name)
 
     # --- Views and schemas -------------------------------------------------------------------------------------------
 

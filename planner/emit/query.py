@@ -26,6 +26,7 @@ from gpudb.planner.emit.slices import sliced
 from gpudb.planner.emit.tuples import TupleKeys
 from gpudb.planner.expressions import AggregateCall, Expression, Literal, conjuncts
 from gpudb.planner.logical import (
+    ROW_NUMBER,
     Aggregate,
     Filter,
     Join,
@@ -205,7 +206,12 @@ class QueryEmitter:
         self.tables.add(node.table)
         builder = self.builder(TableSource(node.table, node.ordinals), layout.row_bound)
 
+        def row_number() -> Value:
+            return Value(BIGINT, R.I64, builder.block_once("RowNumber", (R.I64,), R.I64), None, 0, layout.row_bound)
+
         def maker(index: int, ordinal: int) -> Callable[[], Value]:
+            if ordinal == ROW_NUMBER:
+                return row_number
             sql = layout.columns[ordinal][1]
             column = layout.layouts[ordinal]
 

@@ -1,0 +1,135 @@
+"""UPDATE and DELETE: which rows, by number, and what becomes of them.
+
+Both are bound as the SELECT of the rows they touch, so that whatever a SELECT may say in WHERE, they may.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from gpudb.errors import BindError, NotSupportedError, ParseError
+from gpudb.planner import statements
+from gpudb.planner.bind.casts import cast, castable
+from gpudb.planner.bind.context import Context, catalog_name, not_found, span_of
+from gpudb.planner.bind.expressions import contains_aggregate
+from gpudb.planner.bind.query import QueryBinder, SelectItem
+from gpudb.planner.bind.scope import Scope
+from gpudb.planner.expressions import Column, Expression
+from gpudb.planner.logical import HIDDEN, ROW_NUMBER, Node, OutputColumn, Project, Scan
+from gpudb.planner.tokens import plain
+from gpudb.types import BIGINT
+
+ROW = f"{HIDDEN}row number"
+
+
+class TargetBinder(QueryBinder):
+    """Binds the SELECT of a target's rows: scans of the outermost FROM also give row numbers."""
+
+    def scan(self, layout: Any) -> Node:
+        inner = super().scan(layout)
+        assert isinstance(inner, Scan)
+        return Scan((*inner.columns, (ROW, BIGINT)), inner.table, (*inner.ordinals, ROW_NUMBER))
+
+    def select_list(self, node: Any, scope: Scope, has_from: bool) -> list[SelectItem]:
+        items = super().select_list(node, scope, has_from)
+        for item in items:
+            if contains_aggregate(item.expression):
+                raise BindError("aggregate functions are not allowed in SET", span=item.expression.span)
+        return items
+
+
+def bind_delete(context: Context, tree: Any, layout: Any) -> statements.Delete:
+    """DELETE FROM table [WHERE condition]; `layout` is the table's."""
+    refuse(tree, (("using", "DELETE ... USING"), ("returning", "RETURNING"), ("order", "ORDER BY"), ("limit", "LIMIT")))
+    if tree.args.get("where") is None:
+        return statements.Delete(layout.name, None)
+    return statements.Delete(layout.name, rows_of(context, tree, []))
+
+
+def bind_update(context: Context, tree: Any, layout: Any) -> statements.Update:
+    """UPDATE table SET column = value, ... [WHERE condition]; `layout` is the table's."""
+    refuse(tree, (("from_", "UPDATE ... FROM"), ("returning", "RETURNING"), ("order", "ORDER BY"), ("limit", "LIMIT")))
+    if not tree.expressions:
+        raise ParseError("SET expected in UPDATE", span=span_of(tree.this))
+    known = {name.lower(): index for index, (name, _) in enumerate(layout.columns)}
+    ordinals: list[int] = []
+    values: list[Any] = []
+    for column, value in assignments(tree):
+        span = span_of(column)
+        if column.key != "column" or column.table:
+            raise BindError("SET wants the plain name of a column", span=span)
+        ordinal = known.get(plain(column.name).lower())
+        if ordinal is None:
+            raise not_found("column", plain(column.name), [name for name, _ in layout.columns], span)
+        if ordinal in ordinals:
+            raise BindError(f"column is set twice: {plain(column.name)}", span=span)
+        ordinals.append(ordinal)
+        values.append(value)
+    plan = rows_of(context, tree, values)
+    columns: list[OutputColumn] = [(ROW, BIGINT)]
+    expressions: list[Expression] = [Column(BIGINT, 0, ROW)]
+    for position, (ordinal, value) in enumerate(zip(ordinals, values, strict=True), 1):
+        name, type_ = layout.columns[ordinal]
+        source = plan.columns[position][1]
+        if not castable(source, type_):
+            raise BindError(f"column {name} takes {type_}, not {source}", span=span_of(value))
+        columns.append((name, type_))
+        expressions.append(cast(context, Column(source, position, name, span=span_of(value)), type_))
+    return statements.Update(layout.name, tuple(ordinals), Project(tuple(columns), plan, tuple(expressions)))
+
+
+def assignments(tree: Any) -> list[tuple[Any, Any]]:
+    """(column, value) of SET a = 1, (b, c) = (2, 3); DEFAULT is NULL."""
+    pairs: list[tuple[Any, Any]] = []
+    for item in tree.expressions:
+        left, right = item.this, item.expression
+        if item.key != "eq":
+            raise BindError("SET wants column = value", span=span_of(item))
+        if left.key != "tuple":
+            pairs.append((left, right))
+        elif right.key == "tuple" and len(left.expressions) == len(right.expressions):
+            pairs += zip(left.expressions, right.expressions, strict=True)
+        else:
+            raise BindError("SET (columns) = (values) wants one value a column", span=span_of(item))
+    return [(left, exp.Null() if _is_default(right) else right) for left, right in pairs]
+
+
+def _is_default(node: Any) -> bool:
+    return node.key in ("column", "var") and node.name.upper() == "DEFAULT" and not node.args.get("table")
+
+
+def rows_of(context: Context, tree: Any, values: list[Any]) -> Node:
+    """The numbers of the rows that a statement touches, in table order, and values over these rows."""
+    target = tree.this
+    alias = target.args.get("alias")
+    relation = plain(alias.name) if alias is not None else plain(target.name)
+    row = exp.column(exp.to_identifier(ROW, quoted=True), table=exp.to_identifier(relation, quoted=True))
+    items = [
+        exp.Alias(this=value, alias=exp.to_identifier(ROW if k == 0 else f"{ROW} {k}", quoted=True))
+        for k, value in enumerate((row, *values))
+    ]
+    select = exp.Select(expressions=items, from_=exp.From(this=target), where=tree.args.get("where"))
+    binder = TargetBinder(context)
+    binder.common_tables(tree)
+    return binder.bind(select)
+
+
+def refuse(tree: Any, parts: tuple[tuple[str, str], ...]) -> None:
+    """NotSupportedError for parts of a statement that are not there."""
+    for part, what in parts:
+        value = tree.args.get(part)
+        if value:
+            first = value[0] if isinstance(value, list) else value
+            raise NotSupportedError(f"{what} is not supported", span=span_of(first) or span_of(tree.this))
+
+
+def target_of(context: Context, tree: Any) -> tuple[str, Any]:
+    """(the catalog's name of the table that a statement changes, the place of the name)."""
+    target = tree.this
+    if not target:
+        raise ParseError(f"name of a table expected after {tree.key.upper()}")
+    if target.key != "table" or target.this.key != "identifier":
+        raise BindError("name of a table expected", span=span_of(target))
+    return catalog_name(context, target), span_of(target.this)
