@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from gpudb.catalog import Definition, Schema, definition_key, schema_of
@@ -266,12 +267,19 @@ def _change_rows(session: Session, statement: Any, raw: list[Any], catalog: Stat
         else:
             schema = pa.schema([(name, kind.arrow) for name, kind in statement.plan.columns])
             found = pa.Table.from_batches(session.query_batches(statement.plan, raw, catalog, lap), schema)
+            rows = found.num_rows
             numbers = found.column(0).to_numpy()
-            rows = len(numbers)
             if isinstance(statement, statements.Delete):
+                numbers = np.unique(numbers)
+                rows = len(numbers)
                 new = without_rows(table, numbers, staging.sink(table.name, table.columns))
             else:
-                new = with_values(table, numbers, statement.ordinals, found.columns[1:])
+                order = np.argsort(numbers, kind="stable")
+                last = np.append(numbers[order][1:] != numbers[order][:-1], True)[:rows]
+                if not last.all() or (np.diff(order) < 0).any():
+                    order = order[last]
+                    found = found.take(order)
+                new = with_values(table, found.column(0).to_numpy(), statement.ordinals, found.columns[1:])
         if rows:
             store.commit({table.name: new}, catalog.snapshot.version)
     return _counted(rows)

@@ -122,7 +122,7 @@ class Insert(Statement):
 
 @record
 class Delete(Statement):
-    """DELETE FROM table; `plan` has one column, the numbers of its rows in table order.  None: all rows, also TRUNCATE."""
+    """DELETE FROM table; `plan` has one column, the numbers of its rows, perhaps repeated.  None: all rows, also TRUNCATE."""
 
     table: str
     plan: Node | None
@@ -130,7 +130,10 @@ class Delete(Statement):
 
 @record
 class Update(Statement):
-    """UPDATE table; `plan` has row numbers, in table order, and one column per ordinal, cast to its type."""
+    """UPDATE table; `plan` has row numbers and one column per ordinal, cast to its type.
+
+    Of several values for one row the last counts.
+    """
 
     table: str
     ordinals: tuple[int, ...]

@@ -41,16 +41,17 @@ class TargetBinder(QueryBinder):
 
 
 def bind_delete(context: Context, tree: Any, layout: Any) -> statements.Delete:
-    """DELETE FROM table [WHERE condition]; `layout` is the table's."""
-    refuse(tree, (("using", "DELETE ... USING"), ("returning", "RETURNING"), ("order", "ORDER BY"), ("limit", "LIMIT")))
-    if tree.args.get("where") is None:
+    """DELETE FROM table [USING relations] [WHERE condition]; `layout` is the table's."""
+    refuse(tree, (("returning", "RETURNING"), ("order", "ORDER BY"), ("limit", "LIMIT")))
+    others = tree.args.get("using") or []
+    if tree.args.get("where") is None and not others:
         return statements.Delete(layout.name, None)
-    return statements.Delete(layout.name, rows_of(context, tree, []))
+    return statements.Delete(layout.name, rows_of(context, tree, others, []))
 
 
 def bind_update(context: Context, tree: Any, layout: Any) -> statements.Update:
-    """UPDATE table SET column = value, ... [WHERE condition]; `layout` is the table's."""
-    refuse(tree, (("from_", "UPDATE ... FROM"), ("returning", "RETURNING"), ("order", "ORDER BY"), ("limit", "LIMIT")))
+    """UPDATE table SET column = value, ... [FROM relations] [WHERE condition]; `layout` is the table's."""
+    refuse(tree, (("returning", "RETURNING"), ("order", "ORDER BY"), ("limit", "LIMIT")))
     if not tree.expressions:
         raise ParseError("SET expected in UPDATE", span=span_of(tree.this))
     known = {name.lower(): index for index, (name, _) in enumerate(layout.columns)}
@@ -67,7 +68,8 @@ def bind_update(context: Context, tree: Any, layout: Any) -> statements.Update:
             raise BindError(f"column is set twice: {plain(column.name)}", span=span)
         ordinals.append(ordinal)
         values.append(value)
-    plan = rows_of(context, tree, values)
+    from_ = tree.args.get("from_")
+    plan = rows_of(context, tree, [from_.this] if from_ is not None else [], values)
     columns: list[OutputColumn] = [(ROW, BIGINT)]
     expressions: list[Expression] = [Column(BIGINT, 0, ROW)]
     for position, (ordinal, value) in enumerate(zip(ordinals, values, strict=True), 1):
@@ -100,8 +102,11 @@ def _is_default(node: Any) -> bool:
     return node.key in ("column", "var") and node.name.upper() == "DEFAULT" and not node.args.get("table")
 
 
-def rows_of(context: Context, tree: Any, values: list[Any]) -> Node:
-    """The numbers of the rows that a statement touches, in table order, and values over these rows."""
+def rows_of(context: Context, tree: Any, others: list[Any], values: list[Any]) -> Node:
+    """The numbers of the rows that a statement touches, and values over these rows.
+
+    Without other relations each row is there once, in table order; beside others as often as they match it.
+    """
     target = tree.this
     alias = target.args.get("alias")
     relation = plain(alias.name) if alias is not None else plain(target.name)
@@ -110,7 +115,8 @@ def rows_of(context: Context, tree: Any, values: list[Any]) -> Node:
         exp.Alias(this=value, alias=exp.to_identifier(ROW if k == 0 else f"{ROW} {k}", quoted=True))
         for k, value in enumerate((row, *values))
     ]
-    select = exp.Select(expressions=items, from_=exp.From(this=target), where=tree.args.get("where"))
+    joins = [exp.Join(this=other) for other in others]
+    select = exp.Select(expressions=items, from_=exp.From(this=target), joins=joins, where=tree.args.get("where"))
     binder = TargetBinder(context)
     binder.common_tables(tree)
     return binder.bind(select)
