@@ -73,11 +73,14 @@ class Literal(Expression):
     steps what was done to the slot's raw value to get `value`: (operation, source type, target type), operation being
           negate, cast, a unit of INTERVAL x UNIT, or "microseconds of" an INTERVAL.
           `planner.constants.literal_value` repeats them on another raw value
+    bound what the raw value of a number in the text is at most, in every execution: the plan's key holds its width; None
+          where it may be any of its type
     """
 
     value: Any = None
     slot: int | None = None
     steps: tuple[tuple[str, SqlType, SqlType], ...] = ()
+    bound: int | None = field(default=None, compare=False, kw_only=True)
 
 
 @record

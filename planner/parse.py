@@ -203,6 +203,18 @@ def _integer(value: int) -> tuple[str, tuple[SqlType, Any]]:
     return str(value), (DOUBLE, float(value))
 
 
+def most_written(type_: SqlType, value: Any) -> int | None:
+    """The greatest number whose token has the same marker in the key as this one's; None where the key does not say."""
+    if type_.kind == "DECIMAL":
+        return int(10**type_.precision - 1)
+    if not type_.is_integer:
+        return None
+    return next(edge if value == edge else edge - 1 for edge in _EDGES if value <= edge)
+
+
+_EDGES = tuple(1 << (bits - 1) for bits in (8, 16, 32, 64, 128))
+
+
 def split_statements(text: str) -> list[str]:
     """The statements of a script, without their semicolons; what holds no more than comments is left out.
 

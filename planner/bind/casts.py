@@ -109,7 +109,7 @@ def _cast_literal(context: Context, literal: Literal, target: SqlType) -> Litera
         error.span = error.span or literal.span
         raise
     steps = literal.steps + (("cast", literal.type, target),) if literal.slot is not None else ()
-    return Literal(target, value, literal.slot, steps, span=literal.span)
+    return Literal(target, value, literal.slot, steps, span=literal.span, bound=literal.bound)
 
 
 def as_boolean(context: Context, expression: Expression) -> Expression:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpudb.catalog import Catalog, qualified
 from gpudb.errors import BindError, CatalogError, InterfaceError
 from gpudb.planner.expressions import Expression, Literal, Span
-from gpudb.planner.parse import Parsed
+from gpudb.planner.parse import Parsed, most_written
 from gpudb.planner.tokens import PARAMETER, TYPE, plain
 from gpudb.types import NULL, SqlType
 
@@ -59,7 +59,7 @@ class Context:
         if slot is None:
             return None
         type_, value = self.parsed.literals[slot]
-        return Literal(type_, value, slot, span=span)
+        return Literal(type_, value, slot, span=span, bound=most_written(type_, value))
 
     def parameter(self, marked: str) -> Literal:
         """A parameter as a Literal, typed by what was given for it."""

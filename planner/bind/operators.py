@@ -166,7 +166,9 @@ def negate(context: Context, operand: Expression, span: Span | None) -> Expressi
         value = -operand.value
         # 9223372036854775808 is a HUGEINT, its negative a BIGINT.
         target = BIGINT if type_.is_integer and type_.kind == "HUGEINT" and value == BIGINT.bounds[0] else type_
-        return Literal(target, value, operand.slot, (*operand.steps, ("negate", type_, target)), span=span)
+        return Literal(
+            target, value, operand.slot, (*operand.steps, ("negate", type_, target)), span=span, bound=operand.bound
+        )
     return Call(type_, "negate", (operand,), span=span)
 
 

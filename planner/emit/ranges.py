@@ -87,5 +87,25 @@ def literal_range(literal: Literal) -> tuple[int, int]:
     sql = literal.type
     low, high = sql.bounds
     if sql.kind in ("TINYINT", "SMALLINT", "INTEGER") or sql.kind == "DECIMAL" and sql.precision <= 9:
-        return max(low, INT32[0]), min(high, INT32[1])
+        low, high = max(low, INT32[0]), min(high, INT32[1])
+    written = _written_range(literal)
+    return (low, high) if written is None else (max(low, written[0]), min(high, written[1]))
+
+
+def _written_range(literal: Literal) -> tuple[int, int] | None:
+    """Bounds by the width of the number in the text, through its steps; None where they do not say."""
+    if literal.bound is None:
+        return None
+    low, high = 0, literal.bound
+    for operation, source, target in literal.steps:
+        if operation == "negate":
+            low, high = -high, -low
+        elif operation == "cast" and source.is_exact and target.is_exact and source.is_numeric and target.is_numeric:
+            shift = (target.scale or 0) - (source.scale or 0)
+            if shift < 0:
+                low, high = -(-low // 10**-shift) - 1, high // 10**-shift + 1
+            else:
+                low, high = low * 10**shift, high * 10**shift
+        else:
+            return None
     return low, high
