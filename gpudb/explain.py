@@ -54,7 +54,7 @@ def explain(
     if plan is None:
         name = type(inner).__name__
         return _result(COLUMNS, [(None, None, name, "")])
-    plan, program = session.program(plan, catalog, lap)
+    plan, program = session.program(plan, raw, catalog, lap)
     lines: list[Line] = [(None, n, text, "") for n, text in enumerate(logical_lines(plan))]
     lines += program_lines(program)
     if statement.mode == "plain":

@@ -603,6 +603,8 @@ class Program:
 
     exact  another program with the same result that sums floats on the wide path; run when a pipeline finds a value that
            three fixed-point lanes cannot hold
+    before  the program whose one row's values are further literals of this one, behind those of the statement
+    without_before  makes the program that computes these in every row: for when `before` fails, or has a NULL
     repeated  makes the program for a join whose build side has several rows of a key, which this one does not expect
     """
 
@@ -613,6 +615,8 @@ class Program:
     result: int
     exact: Any = field(default=None, compare=False)
     repeated: Any = field(default=None, compare=False)
+    before: Program | None = field(default=None, compare=False)
+    without_before: Any = field(default=None, compare=False)
 
     @property
     def usual(self) -> Program:

@@ -12,8 +12,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -23,13 +23,13 @@ from gpudb.catalog import Schema, TableLayout, View, definition_key, name_in_sch
 from gpudb.devices import UNDECIDED, Devices
 from gpudb.devices.costs import Demand
 from gpudb.devices.work import Ledger, Run, StepProfile
-from gpudb.errors import CatalogError, DeviceError, DeviceMemoryError, Error, InterfaceError
+from gpudb.errors import CatalogError, DataError, DeviceError, DeviceMemoryError, Error, InterfaceError
 from gpudb.parameters import typed_parameters
 from gpudb.program import Program, TableSource
 from gpudb.settings import Settings
 from gpudb.storage import database as storage
 from gpudb.storage.table import TableBuilder, TableVersion, table_from_arrow
-from gpudb.types import SqlType
+from gpudb.types import BOOLEAN, SqlType
 from gpudb.vm.texts import TextCache
 
 logger = logging.getLogger("gpudb")
@@ -355,7 +355,7 @@ class Session:
         else:
             raw += [values[int(name) - 1] for name in parsed.parameters]
         if isinstance(statement, statements.Query):
-            _, program = self.program(statement.plan, catalog, lap)
+            _, program = self.program(statement.plan, raw, catalog, lap)
             kept = not statement.volatile and not catalog.relations and not isinstance(values, dict)
             if kept and tuple(parsed.parameters) == tuple(str(n + 1) for n in range(len(values))):
                 self._keep_plan(key, sql, program, statement, raw, catalog)
@@ -364,8 +364,9 @@ class Session:
 
         return run_statement(self, statement, raw, catalog, stages, lap)
 
-    def program(self, plan: Any, catalog: StatementCatalog, lap: Any) -> tuple[Any, Program]:
+    def program(self, plan: Any, raw: list[Any], catalog: StatementCatalog, lap: Any) -> tuple[Any, Program]:
         """Rewrite and emit a plan; files it reads are loaded in between, since layouts come from rows."""
+        from gpudb.planner.constant_parts import constant_parts, one_row, with_values
         from gpudb.planner.emit import emit_program
         from gpudb.planner.logical import Scan
         from gpudb.planner.parse import on_a_big_stack
@@ -387,9 +388,29 @@ class Session:
             lap("load")
         plan = on_a_big_stack(partial(choose, plan, catalog)) if catalog.deep else choose(plan, catalog)
         emit = partial(emit_program, plan, catalog)
+        if not catalog.deep and (parts := constant_parts(plan)):
+            before = emit_program(one_row(parts), catalog)
+            values = self._first_row(before, raw)
+            if values is not None:
+                plan = with_values(plan, parts, values, len(raw))
+                program = replace(emit_program(plan, catalog), before=before, without_before=cache(emit))
+                lap("emit")
+                return plan, program
         program = on_a_big_stack(emit) if catalog.deep else emit()
         lap("emit")
         return plan, program
+
+    def _first_row(self, program: Program, raw: list[Any]) -> list[Any] | None:
+        """The values of a program of one row, computed where it costs least; None where it fails, or one is NULL."""
+        device, _, _ = self.database.devices.choose({**self.settings, "device": "auto"})
+        run = Run(Ledger(self.settings["memory_limit"]))
+        try:
+            values = vm.first_row(*vm.execute(program, device, {}, self.constants(raw), run, self.database.texts))
+        except DataError:  # rows decide whether it is an error
+            return None
+        if None in values:
+            return None
+        return [bool(v) if sql == BOOLEAN else v for v, sql in zip(values, program.types, strict=True)]
 
     def _keep_plan(
         self, key: Any, sql: str, program: Program, statement: Any, raw: list[Any], catalog: StatementCatalog
@@ -457,6 +478,9 @@ class Session:
 
         devices, wanted = self.database.devices, self.settings["device"]
         device, reason, fallback = devices.choose(self.settings)
+        if program.before is not None:
+            values = self._first_row(program.before, raw)
+            program, raw = (program.without_before(), raw) if values is None else (program, [*raw, *values])
         tables = {key: catalog.version(key) for key in program.tables}
         if reason is UNDECIDED:
             device, reason = devices.cheapest(device, self.settings, demand_of(program, tables))
@@ -525,7 +549,7 @@ class Session:
 
     def query_batches(self, plan: Any, raw: list[Any], catalog: StatementCatalog, lap: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a plan, for statements that store or write them."""
-        _, program = self.program(plan, catalog, lap)
+        _, program = self.program(plan, raw, catalog, lap)
         stages: dict[str, float] = {}
         return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False).batches()
 

@@ -6,7 +6,7 @@ statement, for errors).  Nothing here touches data.  The binder makes these tree
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, fields, replace
 from functools import cache
 from typing import Any
@@ -44,18 +44,25 @@ class Expression:
 
     def transform(self, function: Callable[[Expression], Expression]) -> Expression:
         """Rebuild bottom-up; returns the same object where `function` changes nothing."""
+        return function(self._with_children(lambda child: child.transform(function)))
+
+    def _with_children(self, function: Callable[[Expression], Expression]) -> Expression:
         changes: dict[str, Any] = {}
         for name in _child_fields(type(self)):  # type: ignore[arg-type]  # mypy takes a type's __hash__ for its instances'
             value = getattr(self, name)
             if isinstance(value, Expression):
-                new = value.transform(function)
+                new = function(value)
                 if new is not value:
                     changes[name] = new
             elif value:
-                rebuilt = tuple(element.transform(function) for element in value)
+                rebuilt = tuple(function(element) for element in value)
                 if any(a is not b for a, b in zip(rebuilt, value, strict=True)):
                     changes[name] = rebuilt
-        return function(replace(self, **changes) if changes else self)
+        return replace(self, **changes) if changes else self
+
+    def replaced(self, by: Mapping[Expression, Expression]) -> Expression:
+        """The largest parts that are keys of `by` replaced by its values; the same object where there is none."""
+        return by[self] if self in by else self._with_children(lambda child: child.replaced(by))
 
 
 @cache

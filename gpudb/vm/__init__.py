@@ -433,6 +433,23 @@ def execute(
     return execute(other, device, tables, constant, state, cache)
 
 
+def first_row(machine: Machine, result: StepRows) -> list[int | float | None]:
+    """The values of the first row of a result, as registers hold them; no texts."""
+    emitted, sink = result.emitted, result.sink
+    assert emitted is not None and sink is not None
+    found: list[int | float | None] = []
+    for output in sink.values:
+        column = emitted.columns[output.column]
+        if output.validity is not None and not machine.device.to_host(emitted.columns[output.validity], np.uint8, 1)[0]:
+            found.append(None)
+        elif output.type is R.I128:
+            low, high = (int(word) for word in machine.device.to_host(column, np.uint64, 2))
+            found.append(low + (high << 64) - (high >> 63 << 128))
+        else:
+            found.append(machine.device.to_host(column, output.type.dtype, 1)[0].item())
+    return found
+
+
 def export(
     machine: Machine, result: StepRows, names: tuple[str, ...], types: tuple[SqlType, ...], first: int = 0
 ) -> Iterator[pa.RecordBatch]:
@@ -450,4 +467,4 @@ def export(
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-__all__ = ["Machine", "Run", "execute", "export"]
+__all__ = ["Machine", "Run", "execute", "export", "first_row"]
