@@ -137,7 +137,7 @@ DEVICE int32 calendar_days(int32 year, int32 month, int32 day) {
 
 /// The last day of the day's month.
 DEVICE int32 calendar_last_day(int32 days) {
-    return days + (calendar_month_length(calendar_year(days), calendar_month(days)) - calendar_day(days));
+    return int32(uint32(days) + uint32(calendar_month_length(calendar_year(days), calendar_month(days)) - calendar_day(days)));
 }
 
 /// Months since year 0, after `months` more; past 200 million either way every date is out of range.

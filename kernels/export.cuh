@@ -11,9 +11,10 @@ struct CompactLaunch {
 
 template <class T>
 DEVICE void compact_tile(const CompactLaunch& compact, int64 tile) {
+    const int rows = compact.tile_counts[tile];
+    if (rows == 0) return;  // then nothing says where
     const T* RESTRICT in = (const T*)compact.in + compact.tile_starts[tile];
     T* RESTRICT out = (T*)compact.out + compact.tile_offsets[tile];
-    const int rows = compact.tile_counts[tile];
     VECTORISE EACH_ROW(i, rows) out[i] = in[i];
 }
 

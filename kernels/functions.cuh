@@ -192,9 +192,12 @@ NOINLINE int32 iso_year_start(int32 x) {
     return int32(uint32(fourth) - uint32(calendar_iso_day_of_week(fourth) - 1));
 }
 
+/// Microseconds since the day began that has this number; any time and day are defined.
+DEVICE int64 since_midnight(int64 x, int64 day) { return wrapping_subtract(x, wrapping_multiply(day, int64(MICROSECONDS_A_DAY))); }
+
 DEVICE float64 julian_timestamp(int64 x) {
     const int64 day = floor_quotient<MICROSECONDS_A_DAY>(x);
-    return float64(x - day * MICROSECONDS_A_DAY) / 86400000000.0 + (float64(day) + 2440588.0);
+    return float64(since_midnight(x, day)) / 86400000000.0 + (float64(day) + 2440588.0);
 }
 
 /// Days of a timestamp that is not infinite: they fit.
@@ -205,7 +208,7 @@ NOINLINE int64 months_between(int64 start, int64 stop) {
     const bool back = start > stop;
     const int64 first = back ? stop : start, last = back ? start : stop;
     const int32 first_days = timestamp_day(first), last_days = timestamp_day(last);
-    const int64 first_time = first - first_days * MICROSECONDS_A_DAY, last_time = last - last_days * MICROSECONDS_A_DAY;
+    const int64 first_time = since_midnight(first, first_days), last_time = since_midnight(last, last_days);
     const int32 year = calendar_year(last_days), month = calendar_month(last_days), day = calendar_day(last_days);
     int32 first_day = calendar_day(first_days);
     // the last day of a short month counts as the same day of a longer one
@@ -218,7 +221,7 @@ NOINLINE int64 months_between(int64 start, int64 stop) {
 /// x plus months (to the last day of a shorter month), then days, then microseconds, in full width.
 NOINLINE int128 later(int64 x, int32 months, int32 days, int64 microseconds) {
     const int32 day = timestamp_day(x);
-    const int64 rest = x - day * MICROSECONDS_A_DAY;
+    const int64 rest = since_midnight(x, day);
     return (int128(months == 0 ? day : calendar_add_months(day, months)) + days) * MICROSECONDS_A_DAY + rest + microseconds;
 }
 

@@ -1,20 +1,20 @@
 // Aggregates without GROUP BY: words of the only group (group 0 of copy 0).
 
-/// word p0 += sum of p1.  Every lane must get here: block_sum() syncs.
+/// word p0 += sum of p1, wrapping.  Every lane must get here: block_sum() syncs.
 template <class T>
 DEVICE void op_ReduceAdd(const Tile& tile, const Instruction& ins) {
     const T* RESTRICT value = operand<T>(tile, ins.p[1]);
     const int rows = tile.rows;
-    int64 total = 0;
+    uint64 total = 0;
     if (sizeof(T) <= 2) {  // 32-bit partial sums: twice the SIMD lanes; 65,535 x 32,767 rows fit
         uint32 narrow = 0;
         VECTORISE EACH_ROW(i, rows) narrow += uint32(value[i]);
-        total = int64(narrow);
+        total = narrow;
     } else {
-        VECTORISE EACH_ROW(i, rows) total += int64(value[i]);
+        VECTORISE EACH_ROW(i, rows) total += uint64(int64(value[i]));
     }
-    total = block_sum(tile, total);
-    if (LANE == 0) accumulate_add(tile.table->words + plain(ins.p[0]), total);
+    const int64 sum = block_sum(tile, int64(total));
+    if (LANE == 0) accumulate_add(tile.table->words + plain(ins.p[0]), sum);
 }
 
 /// word p0 += rows where p2, word p0 + 1 += sum of p3 + p4 * p1 over them.  Every lane must get here: block_sum() syncs.

@@ -92,9 +92,9 @@ DEVICE T* result(const Tile& tile, uint32 p) { return (T*)(tile.arena + (p & PAY
 
 DEVICE uint32 plain(uint32 p) { return p & PAYLOAD; }
 
-/// WIDTH consecutive values, loaded and stored as one.
+/// WIDTH consecutive values, loaded and stored as one, or 16 bytes at a time: registers are aligned to no more on a GPU.
 template <class T, int WIDTH>
-struct alignas(sizeof(T) * WIDTH) Pack { T at[WIDTH]; };
+struct alignas(sizeof(T) * WIDTH < 16 ? sizeof(T) * WIDTH : 16) Pack { T at[WIDTH]; };
 
 /// One value behind the same interface, but no array: g++ copies a struct around a byte array whole, and then no loop over
 /// masks or other bytes vectorises.
@@ -139,15 +139,15 @@ template <class T> struct TypeTag {};
 #define EACH_PACK(i, rows, width) VECTORISE for (int i = LANE * width; i < rows; i += LANES * width)
 #define EACH_ROW(i, rows) for (int i = LANE; i < rows; i += LANES)
 
-/// Sum over the lanes of a block, given to every lane.  Every lane must get here: it syncs.
+/// Sum over the lanes of a block, wrapping, given to every lane.  Every lane must get here: it syncs.
 DEVICE int64 block_sum(const Tile& tile, int64 value) {
     if (LANES == 1) return value;
     tile.scratch[LANE] = value;
     sync_lanes();
     if (LANE == 0) {
-        int64 total = 0;
-        for (int lane = 0; lane < LANES; ++lane) total += tile.scratch[lane];
-        tile.scratch[LANES] = total;
+        uint64 total = 0;
+        for (int lane = 0; lane < LANES; ++lane) total += uint64(tile.scratch[lane]);
+        tile.scratch[LANES] = int64(total);
     }
     sync_lanes();
     const int64 total = tile.scratch[LANES];

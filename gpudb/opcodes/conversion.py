@@ -81,7 +81,7 @@ def LowWord(x: Array) -> Array:
 @opcode(
     "{out} = {first_day} + ({stored} * {scale} + {rest}) // day",
     [(R.I32, s, R.F64, R.F64, R.I32) for s in CODES],
-    cpp="first_day + int32((float_of_code(stored) * scale + rest) / 86400000000.0)",
+    cpp="wrapping_add(first_day, int32((float_of_code(stored) * scale + rest) / 86400000000.0))",
     forms=("vsss",),
 )
 def StoredDay(stored: Array, scale: Array, rest: Array, first_day: Array) -> Array:

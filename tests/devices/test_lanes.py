@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from gpudb.kernels import FOLDER, lanes_source
 from gpudb.types import RegisterType as R
 from tests.opcodes.pipelines import Builder, Column, outcome, stored
 
+ROOT = Path(__file__).parents[2]
 LANES = 8
 KERNELS = """
 struct Words { int64* words; int64 count; };
@@ -80,6 +84,24 @@ DEVICE void test_passing_block(const Words& in, int64 block, int64 blocks) {
     if (in.count) shared[LANES] = 1; else in.words[0] = shared[LANES];
 }
 ENTRY(test_passing, Words)
+
+/// Every lane writes to an array of its own, and lane 5 behind its end.
+DEVICE void test_local_block(const Words& in, int64 block, int64 blocks) {
+    volatile int64 own[5];
+    sync_lanes();
+    volatile int64* place = own;
+    asm volatile("" : "+r"(place));  // now the compiler does not know how many there are
+    place[LANE < 6 ? LANE : 0] = LANE;
+    in.words[LANE] = own[0];
+}
+ENTRY(test_local, Words)
+
+/// A sum that does not fit.
+DEVICE void test_signed_block(const Words& in, int64 block, int64 blocks) {
+    sync_lanes();
+    if (LANE == 0) in.words[0] = in.words[1] + in.words[2];
+}
+ENTRY(test_signed, Words)
 
 /// What is in shared memory when a block begins; then it is left full of ones.
 DEVICE void test_beginning_block(const Words& in, int64 block, int64 blocks) {
@@ -229,3 +251,52 @@ def test_a_barrier_in_a_program_that_not_all_lanes_reach_names_kernel_barrier_an
         r"lane 5 at vm.cuh:\d+, SkipIfNone \(instruction 0\)",
         caught.value.message,
     )
+
+
+SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g1"
+
+
+def sanitizer_runtimes() -> str | None:
+    """The libraries that a process of g++'s sanitizers must load first; None where there are none."""
+    paths = []
+    for name in ("libasan.so", "libubsan.so"):
+        try:
+            done = subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            return None
+        paths.append(done.stdout.strip())
+    return " ".join(paths) if all(Path(path).is_absolute() for path in paths) else None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kernel", "count", "report"),
+    [
+        ("test_sharing", 1, None),
+        ("test_passing", 0, r"heap-buffer-overflow(.|\n)*READ of size 8(.|\n)*in test_passing_block"),
+        ("test_passing", 1, r"heap-buffer-overflow(.|\n)*WRITE of size 8(.|\n)*in test_passing_block"),
+        ("test_local", 0, r"stack-buffer-overflow(.|\n)*WRITE of size 8(.|\n)*in test_local_block"),
+        ("test_signed", 0, r"runtime error: signed integer overflow(.|\n)*in test_signed_block"),
+    ],
+)
+def test_sanitizers_see_what_a_lane_does(kernel: str, count: int, report: str | None) -> None:
+    runtimes = sanitizer_runtimes()
+    if runtimes is None:
+        pytest.skip("no g++ with sanitizers")
+    code = f"""
+import numpy as np
+from tests.devices.test_lanes import launch
+words = np.zeros(64, np.int64)
+words[1] = words[2] = 1 << 62
+assert launch({kernel!r}, words, {count}) == "", "of the sanitizer's report, not of the device's own"
+print("the kernel has run")
+"""
+    environment = {**os.environ, "CXX": "g++", "GPUDB_CXXFLAGS": SANITIZERS, "LD_PRELOAD": runtimes}
+    environment |= {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if report is None:
+        assert (done.returncode, done.stdout, done.stderr) == (0, "the kernel has run\n", "")
+    else:
+        assert done.returncode != 0 and re.search(report, done.stderr), done.stderr

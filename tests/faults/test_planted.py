@@ -26,6 +26,11 @@ OPCODE_FAMILIES = {"arithmetic", "comparison", "logic", "conversion", "sinks", "
 # Kernels of a copy are built once and used for a second: 3 s to build, 30 with the usual flags.
 QUICK_BUILD = "-O0"
 
+# How a failure begins: an assertion's, or what the device `lanes` says of lanes that do wrong.
+NOTICED = (
+    r"AssertionError|assert |Failed: DID NOT RAISE|gpudb.errors.InternalError: gpudb_\w+: (lane \d+|\d+ of \d+ lanes) "
+)
+
 BUILD = """
 from gpudb.kernels import host_source
 from gpudb.kernels.host_build import host_library
@@ -114,9 +119,7 @@ def assert_noticed(fault: Fault, folder: Path) -> None:
         copy.build()
     verdict = copy.test(("-x", *fault.selection))  # one test that fails is enough
     assert verdict.code == 1 and verdict.errors == 0, f"no tests failed: {verdict.output}"
-    wrong = [
-        message for message in verdict.failures if re.match(r"AssertionError|assert |Failed: DID NOT RAISE", message)
-    ]
+    wrong = [message for message in verdict.failures if re.match(NOTICED, message)]
     assert wrong, f"tests failed, but none by an assertion: {verdict.output}"
 
 
