@@ -13,6 +13,7 @@ from gpudb.program import (
     CountPairs,
     CountSource,
     EmitSink,
+    GivenRows,
     GroupSource,
     IndexRows,
     IndexRuns,
@@ -22,6 +23,7 @@ from gpudb.program import (
     PairSource,
     Pipeline,
     Program,
+    Recurse,
     RepeatRows,
     SingleRowSource,
     SortRows,
@@ -102,6 +104,14 @@ def program_lines(program: Program) -> list[Line]:
                 lines.append(
                     (number, None, "RepeatRows", f"rows of step {of}, each as often as its value {counts} says")
                 )
+            case GivenRows():
+                lines.append((number, None, "GivenRows", "what the recursion made before"))
+            case Recurse(step=of, body=body):
+                lines.append((number, None, "Recurse", f"from the rows of step {of} on, until there are no new ones:"))
+                lines += [
+                    (number, None, f"  {inner}. {name}" if line is None else f"    {name}", comment)
+                    for inner, line, name, comment in program_lines(body)
+                ]
             case LimitRows(step=of):
                 lines.append((number, None, "LimitRows", f"of step {of}"))
             case MakeValues(rows=rows):

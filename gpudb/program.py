@@ -594,7 +594,37 @@ class IndexRuns:
     over: int
 
 
-Step = Pipeline | OrderGroups | SortRows | RepeatRows | LimitRows | MakeValues | IndexRows | CountPairs | IndexRuns
+@record
+class GivenRows:
+    """Rows that whoever runs the program puts there: what a recursion made before."""
+
+
+@record
+class Recurse:
+    """The rows of a step, then those that `body` makes of them, those that it makes of these, and so on.
+
+    body  a program whose step 0 is the rows that were new in the last round, step 1 all so far where `whole` is set; its
+          result has the columns of `step`
+    """
+
+    step: int
+    body: Any
+    whole: bool
+
+
+Step = (
+    GivenRows
+    | Recurse
+    | Pipeline
+    | OrderGroups
+    | SortRows
+    | RepeatRows
+    | LimitRows
+    | MakeValues
+    | IndexRows
+    | CountPairs
+    | IndexRuns
+)
 
 
 @record
@@ -646,7 +676,7 @@ class Program:
                 continue
             behind = (
                 ()
-                if isinstance(step, MakeValues)
+                if isinstance(step, (MakeValues, GivenRows))
                 else (step.step, *([step.over] if isinstance(step, IndexRuns) else []))
             )
             if any(not 0 <= other < number for other in behind):

@@ -22,10 +22,12 @@ from gpudb.planner.logical import (
     HIDDEN,
     Aggregate,
     Filter,
+    Given,
     Join,
     Limit,
     Node,
     Project,
+    Recursive,
     Scan,
     Series,
     SetOperation,
@@ -82,6 +84,10 @@ def _node(node: Node) -> str:
             return f"Limit {shown}" + (f" offset {text(offset)}" if offset else "")
         case UnionAll(branches=branches):
             return f"UnionAll of {len(branches)}"
+        case Recursive(distinct=is_distinct):
+            return "Recursive" + ("" if is_distinct else " all")
+        case Given(whole=whole):
+            return "Given: all rows so far" if whole else "Given: the new rows"
         case SetOperation(kind=kind, all=all_):
             return kind.capitalize() + (" all" if all_ else "")
     return type(node).__name__

@@ -203,6 +203,28 @@ class UnionAll(Node):
 
 
 @record
+class Recursive(Node):
+    """WITH RECURSIVE: the rows of `left`, then again and again those of `right` over the rows that were new before.
+
+    number    by which `right` names its rows (`Given`): how many recursions it stands in
+    distinct  UNION: a row that was there before is not new; else UNION ALL
+    """
+
+    left: Node
+    right: Node
+    number: int
+    distinct: bool
+
+
+@record
+class Given(Node):
+    """The new rows of the last round of a recursion; with `whole`, all so far."""
+
+    number: int
+    whole: bool = False
+
+
+@record
 class SetOperation(Node):
     """INTERSECT or EXCEPT of two inputs with equal column types; NULLs are equal to each other.
 

@@ -35,6 +35,10 @@ class ReferenceDevice:
         """The array itself."""
         return array
 
+    def to_host(self, handle: np.ndarray, dtype: Any, count: int) -> np.ndarray:
+        """(count,) values of the array."""
+        return handle[:count]
+
     # ------------------------------------------------------------------------------- pipelines
 
     def run_pipeline(self, work: Work) -> Emitted | GroupState:

@@ -21,6 +21,7 @@ from gpudb.program import (
     CountPairs,
     CountSource,
     EmitSink,
+    GivenRows,
     GroupSource,
     IndexRows,
     IndexRuns,
@@ -31,6 +32,7 @@ from gpudb.program import (
     PairSource,
     Pipeline,
     Program,
+    Recurse,
     RepeatRows,
     SingleRowSource,
     SortRows,
@@ -44,6 +46,7 @@ from gpudb.storage.dictionary import Dictionary
 from gpudb.storage.table import TableVersion
 from gpudb.types import RegisterType, SqlType
 from gpudb.vm.prologue import Prologue
+from gpudb.vm.recursion import recursed
 from gpudb.vm.texts import TextCache, Texts
 
 R = RegisterType
@@ -113,6 +116,10 @@ class Machine:
                     self.steps[number] = StepRows(emitted=rows)
                 case LimitRows(step=of):
                     self.steps[number] = self._limit(self.steps[of], step)
+                case GivenRows():
+                    assert number in self.steps, "whoever runs the program gives the rows"
+                case Recurse():
+                    self.steps[number] = recursed(self, step)
                 case MakeValues():
                     self.steps[number] = self._values(step)
                 case IndexRows():

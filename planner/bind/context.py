@@ -27,6 +27,7 @@ class Context:
     tables            catalog keys of the tables and views read
     outer             scopes of the queries around the subquery that is being bound
     volatile          the plan holds the time of binding, and must not be used again
+    recursions        in how many recursive CTEs' steps we are
     open_views        views whose queries are being bound, in lower case
     """
 
@@ -40,6 +41,7 @@ class Context:
     volatile: bool = False
     outer: list[Scope] = field(default_factory=list)
     open_views: tuple[str, ...] = ()
+    recursions: int = 0
 
     def is_literal_token(self, expression: Expression) -> bool:
         """Whether a Literal still is the number or string as written (or its negative): it then adapts to other types.

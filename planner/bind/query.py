@@ -17,6 +17,7 @@ from gpudb.planner.bind.folding import folded
 from gpudb.planner.bind.grouping import Groups, by_value
 from gpudb.planner.bind.joins import Side, bind_joins
 from gpudb.planner.bind.names import column_name, describe
+from gpudb.planner.bind.recursion import mentions, recursive_plan
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.series import SERIES_FUNCTIONS, series
 from gpudb.planner.bind.set_operations import combined, distinct, first_of_each
@@ -66,12 +67,18 @@ _UNSUPPORTED_PARTS = {
 
 @dataclass(frozen=True)
 class CommonTable:
-    """A CTE: its query, bound anew wherever it is used, and the CTEs it sees."""
+    """A CTE: its query, bound anew wherever it is used, and the CTEs it sees.
+
+    recursive  the query names the CTE itself
+    plan       instead of a query: the rows that a recursion made before
+    """
 
     name: str
     query: Any
     columns: tuple[str, ...]
     visible: dict[str, CommonTable]
+    recursive: bool = False
+    plan: Node | None = None
 
 
 @dataclass(frozen=True)
@@ -111,13 +118,12 @@ class QueryBinder:
         with_ = node.args.get("with_")
         if with_ is None:
             return
-        if with_.args.get("recursive"):
-            raise NotSupportedError("WITH RECURSIVE is not supported", span=span_of(with_))
         for expression in with_.expressions:
             alias = expression.args["alias"]
             name = plain(alias.name)
             columns = tuple(plain(column.name) for column in alias.args.get("columns") or ())
-            self.tables[name.lower()] = CommonTable(name, expression.this, columns, dict(self.tables))
+            recursive = bool(with_.args.get("recursive")) and mentions(expression.this, name)
+            self.tables[name.lower()] = CommonTable(name, expression.this, columns, dict(self.tables), recursive)
 
     # --- Set operations ----------------------------------------------------------------------------------------------
 
@@ -249,6 +255,10 @@ class QueryBinder:
         span = span_of(target)
         if node.args.get("db") is None:
             common = self.tables.get(name.lower())
+            if common is not None and common.plan is not None:
+                return common.plan, common.name
+            if common is not None and common.recursive:
+                return recursive_plan(self.context, common), common.name
             if common is not None:
                 plan = QueryBinder(self.context, common.visible).bind(common.query)
                 plan = unique_columns(self.context, plan)

@@ -83,6 +83,10 @@ class JoinEmitter:
         self._built: dict[Join, BuildSide] = {}
         self._pairs: dict[Join, Callable[[], Stream]] = {}
 
+    def counted_with(self, other: JoinEmitter) -> None:
+        """Number joins on from those of another part of the query."""
+        self._numbers = other._numbers
+
     @property
     def used(self) -> bool:
         """Is there any join whose form the data decides?"""

@@ -21,6 +21,7 @@ from gpudb.planner.emit.expressions import ExpressionEmitter, common_form
 from gpudb.planner.emit.group_keys import GroupKeys, make_key
 from gpudb.planner.emit.joins import JoinEmitter
 from gpudb.planner.emit.ranges import integer_register
+from gpudb.planner.emit.recursion import recursion
 from gpudb.planner.emit.set_operations import both_sides, counted_groups
 from gpudb.planner.emit.slices import sliced
 from gpudb.planner.emit.tuples import TupleKeys
@@ -29,10 +30,12 @@ from gpudb.planner.logical import (
     ROW_NUMBER,
     Aggregate,
     Filter,
+    Given,
     Join,
     Limit,
     Node,
     Project,
+    Recursive,
     Scan,
     Series,
     SetOperation,
@@ -131,6 +134,7 @@ class QueryEmitter:
         self.steps: list[Step] = []
         self.tables: set[str] = set()
         self.fixed_used = False
+        self.givens: dict[tuple[int, bool], Left] = {}  # the rows of recursions, by number and whether all
         self._left: dict[Node, Callable[[], Stream]] = {}
 
     def add(self, step: Step) -> int:
@@ -157,6 +161,8 @@ class QueryEmitter:
                 return self.joins.stream(node)
             case Values() if not any(node.rows) and len(node.rows) == 1:
                 return Stream(self.builder(SingleRowSource(), 1), [], None, 1)
+            case Given():
+                return self.given(node)
             case SetOperation(all=False):
                 return self.stream(counted_groups(node))  # nobody asks for the counts, so they are not made
             case Series():
@@ -181,10 +187,20 @@ class QueryEmitter:
             case SetOperation():
                 left = self._repeated(node)
                 return lambda: self.open(left)
+            case Recursive():
+                left = recursion(self, node)
+                return lambda: self.open(left)
             case Values():
                 left = self._values(node)
                 return lambda: self.open(left)
         raise NotSupportedError(f"plan node not supported: {type(node).__name__}")
+
+    def given(self, node: Given) -> Stream:
+        """Rows of a recursion, in the body of which this emitter is."""
+        left = self.givens.get((node.number, node.whole))
+        if left is None:
+            raise NotSupportedError("a recursion within another one that reads its rows is not supported")
+        return self.open(left)
 
     def _series(self, node: Series) -> Stream:
         builder = self.builder(CountSource(node.count), node.count)

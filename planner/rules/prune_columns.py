@@ -8,10 +8,12 @@ from gpudb.planner.expressions import Expression
 from gpudb.planner.logical import (
     Aggregate,
     Filter,
+    Given,
     Join,
     Limit,
     Node,
     Project,
+    Recursive,
     Scan,
     Series,
     SetOperation,
@@ -66,7 +68,9 @@ def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
             return _aggregate(node, wanted)
         case UnionAll():
             return _union(node, wanted)
-        case SetOperation():
+        case Given():
+            return node, _identity(node)
+        case SetOperation() | Recursive():
             return with_inputs(node, prune_columns), _identity(node)  # rows are compared whole
         case Join():
             return _join(node, wanted)

@@ -198,6 +198,8 @@ QUERIES = [
     "SELECT DISTINCT ON (carrier) carrier, id, tail FROM flights ORDER BY carrier, delay DESC, id",
     "SELECT DISTINCT ON (tail, month) id, ratio FROM flights ORDER BY ratio LIMIT 2000",
     "SELECT id FROM flights WHERE delay > 5 LIMIT 12.5% OFFSET 7",
+    "WITH RECURSIVE x AS (SELECT id, month AS m FROM flights WHERE id < 900 UNION ALL SELECT id, m - 3 FROM x WHERE m > 2) SELECT * FROM x",
+    "WITH RECURSIVE x AS (SELECT t, n FROM dozen UNION SELECT t || 'x', n % 4 + 1 FROM x WHERE length(t) < 5) SELECT t, n FROM x",
     "VALUES (1, 'a', 1.5), (NULL, 'b', 2.25), (3, NULL, NULL)",
     "SELECT a + 1, b || '!' FROM (VALUES (1, 'a'), (NULL, 'b'), (3, NULL)) AS v(a, b) ORDER BY a DESC",
     "SELECT 1 AS one, 'text' AS t, NULL AS n, TRUE AS b, DATE '2020-02-29' AS d, CAST(2 AS HUGEINT) AS h, 1e0 / 3 AS x",

@@ -428,7 +428,6 @@ def test_a_missing_table_of_a_statement_is_a_catalog_error() -> None:
         ("SELECT i FROM t WHERE i = (SELECT u.i FROM t AS u WHERE u.a = t.b)", "a row outside of it"),
         ("SELECT * FROM t JOIN t AS u ON t.i = (SELECT 1)", "scalar subquery in ON"),
         ("SELECT i FROM t WHERE i = ANY (SELECT 1)", "ANY"),
-        ("WITH RECURSIVE r AS (SELECT 1) SELECT * FROM r", "RECURSIVE"),
         ("SELECT i FROM t GROUP BY ROLLUP (i)", "ROLLUP"),
         ("SELECT i FROM t GROUP BY GROUPING SETS ((i), ())", "GROUPING SETS"),
         ("SELECT i FROM t QUALIFY true", "QUALIFY"),

@@ -111,7 +111,7 @@ def check(rows: int, style: str, statements: list[str]) -> None:
                 if not failed and sql.startswith(("UPDATE", "DELETE", "TRUNCATE")):
                     assert result == expected[0][0], f"{why}\n{device}: {result} rows, DuckDB: {expected}"
                 assert_same(ours[device], oracle, f"{why}\non {device}")
-        ours["cpu"].close()
+        ours.pop("cpu").close()
         with gpudb.connect(str(path), read_only=True) as again:
             assert_same(again, oracle, f"opened again, {why}")
 

@@ -54,6 +54,7 @@ OTHERS = {
     "series": "SELECT x * 2, day FROM (SELECT x, DATE '2020-01-01' + x::INTEGER AS day FROM range(5, 50, 3) t(x)) WHERE x > 9",
     "distinct-on": "SELECT DISTINCT ON (n) n, name, v FROM small ORDER BY n, v DESC",
     "limit-percent": "SELECT id FROM small WHERE v > 3 LIMIT 12.5% OFFSET 1",
+    "recursive": "WITH RECURSIVE x AS (SELECT n, name FROM small WHERE v < 9 UNION SELECT n + 1, name FROM x WHERE n < 7) SELECT * FROM x",
     "cte-read-once": "WITH c AS (SELECT n, sum(v) AS total FROM small GROUP BY n) SELECT max(total), count(*) FROM c WHERE n > 1",
     "subquery-filter-pushed": "SELECT j FROM (SELECT id + v AS j, n FROM small WHERE n > 1) WHERE j < 50",
     "case-guards-a-division": "SELECT CASE WHEN n <> 0 THEN v // n WHEN v > 3 THEN v ELSE -1 END FROM small",
