@@ -6,6 +6,7 @@ Statistics are rounded outwards (ranges and row bounds to powers of two), so tha
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -72,7 +73,19 @@ class Schema:
     name: str
 
 
-Definition = View | Schema
+@dataclass(frozen=True)
+class Defaults:
+    """What columns of a table hold in rows that leave them out.
+
+    name     of the table
+    columns  (name of a column, SQL of its DEFAULT)
+    """
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+
+
+Definition = View | Schema | Defaults
 """What a database holds beside tables, under `definition_key`."""
 
 
@@ -108,7 +121,12 @@ def name_in_schema(name: str) -> str:
 def definition_key(definition: Definition) -> str:
     """Views share the names of tables; a schema's key ends with a dot, which no table's does."""
     name = definition.name.casefold()
-    return name if isinstance(definition, View) else _quoted(name) + "."
+    match definition:
+        case View():
+            return name
+        case Defaults():
+            return f"{name}\0defaults"
+    return _quoted(name) + "."
 
 
 class Catalog(Protocol):
@@ -122,6 +140,9 @@ class Catalog(Protocol):
 
     def has_schema(self, name: str) -> bool:
         """Is there a schema called `name` (case-insensitive)?"""
+
+    def defaults(self, name: str) -> Mapping[str, str]:
+        """The SQL of the DEFAULT of each column of a table that has one, by the column's lower-case name."""
 
     def table_names(self) -> list[str]:
         """All names, for hints and SHOW TABLES."""

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from gpudb import vm
-from gpudb.catalog import Schema, TableLayout, View, definition_key, name_in_schema, qualified, schema_of
+from gpudb.catalog import Defaults, Schema, TableLayout, View, definition_key, name_in_schema, qualified, schema_of
 from gpudb.devices import UNDECIDED, Devices
 from gpudb.devices.costs import Demand
 from gpudb.devices.work import Ledger, Run, StepProfile
@@ -140,6 +140,11 @@ class StatementCatalog:
         """Is there a schema of this name beside main?"""
         return definition_key(Schema(name)) in self.snapshot.definitions
 
+    def defaults(self, name: str) -> dict[str, str]:
+        """The SQL of the DEFAULT of each column of a table that has one, by the column's lower-case name."""
+        found = self.snapshot.definitions.get(definition_key(Defaults(name, ())))
+        return {column.lower(): sql for column, sql in found.columns} if isinstance(found, Defaults) else {}
+
     def names(self) -> set[str]:
         """The catalog's names of all tables and views."""
         views = (one.name for one in self.snapshot.definitions.values() if isinstance(one, View))
@@ -250,6 +255,10 @@ class Session:
         names = StatementCatalog(self, self.database.storage.snapshot()).names()
         inside = {name_in_schema(name) for name in names if schema_of(name) is None}
         return sorted({*inside, *self.registered_names()})
+
+    def defaults(self, table: str) -> dict[str, str]:
+        """The SQL of the DEFAULT of each column that has one, of a table of schema main, by lower-case name."""
+        return StatementCatalog(self, self.database.storage.snapshot()).defaults(qualified(table))
 
     def view(self, name: str) -> View | None:
         """The view of a name in schema main, or None."""

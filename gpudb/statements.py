@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gpudb.catalog import Definition, Schema, definition_key, schema_of
+from gpudb.catalog import Defaults, Definition, Schema, definition_key, schema_of
 from gpudb.errors import CatalogError, ConversionError, DeviceError, NotSupportedError, OperationalError
 from gpudb.planner import statements
 from gpudb.session import Result, Session, StatementCatalog
@@ -53,7 +53,13 @@ def run_statement(
             return _nothing()
         case statements.Delete() | statements.Update():
             return _change_rows(session, statement, raw, catalog, lap)
-        case statements.AddColumn() | statements.DropColumn() | statements.RenameColumn() | statements.RenameTable():
+        case (
+            statements.AddColumn()
+            | statements.SetDefault()
+            | statements.DropColumn()
+            | statements.RenameColumn()
+            | statements.RenameTable()
+        ):
             return _alter(session, statement, raw, catalog, lap)
         case statements.CopyFrom():
             return _copy_from(session, statement, catalog)
@@ -66,7 +72,10 @@ def run_statement(
             )
             return _counted(rows)
         case statements.Describe():
-            lines = [(name, str(kind), "YES", None, None, None) for name, kind in statement.columns]
+            defaults = dict(statement.defaults)
+            lines = [
+                (name, str(kind), "YES", None, defaults.get(name.lower()), None) for name, kind in statement.columns
+            ]
             names = ("column_name", "column_type", "null", "key", "default", "extra")
             return _table([(n, VARCHAR) for n in names], list(zip(*lines, strict=True)) if lines else [()] * 6)
         case statements.ShowTables():
@@ -136,7 +145,8 @@ def _create(session: Session, statement: statements.CreateTable, catalog: Statem
     if any(statement.not_null):
         raise NotSupportedError("NOT NULL constraints are not supported", hint="leave NOT NULL out")
     table = TableVersion.empty(statement.name, statement.columns)
-    session.database.storage.commit({statement.name: table}, catalog.snapshot.version)
+    defaults = _defaults(statement.name, dict(statement.defaults))
+    session.database.storage.commit({statement.name: table}, catalog.snapshot.version, defaults)
     return _nothing()
 
 
@@ -156,7 +166,7 @@ def _create_as(
                 session.check_cancelled()
                 builder.append(batch)
         table = builder.finish(statement.name)
-        store.commit({statement.name: table}, catalog.snapshot.version)
+        store.commit({statement.name: table}, catalog.snapshot.version, _defaults(statement.name, {}))
     return _counted(table.num_rows)
 
 
@@ -285,23 +295,41 @@ def _change_rows(session: Session, statement: Any, raw: list[Any], catalog: Stat
     return _counted(rows)
 
 
+def _defaults(table: str, columns: Mapping[str, str]) -> dict[str, Definition | None]:
+    """The definition of what a table's columns default to; none where there is no DEFAULT."""
+    found = Defaults(table, tuple(columns.items()))
+    return {definition_key(found): found if columns else None}
+
+
 def _alter(session: Session, statement: Any, raw: list[Any], catalog: StatementCatalog, lap: Any) -> Result:
     table = _target(session, statement.table, catalog)
     changes: dict[str, TableVersion | None]
+    defaults = {name: sql for name, _ in table.columns if (sql := catalog.defaults(table.name).get(name.lower()))}
     match statement:
         case statements.AddColumn(column=(name, kind)):
             batches = list(session.query_batches(statement.plan, raw, catalog, lap))
             value = pa.chunked_array([batch.column(0) for batch in batches], kind.arrow)
             changes = {table.name: with_column(table, name, kind, value)}
+            if statement.default is not None:
+                defaults[name] = statement.default
+        case statements.SetDefault():
+            changes = {}
+            defaults.pop(table.columns[statement.ordinal][0], None)
+            if statement.default is not None:
+                defaults[table.columns[statement.ordinal][0]] = statement.default
         case statements.DropColumn():
             changes = {table.name: without_column(table, statement.ordinal)}
+            defaults.pop(table.columns[statement.ordinal][0], None)
         case statements.RenameColumn():
             changes = {table.name: with_name_of_column(table, statement.ordinal, statement.name)}
+            old = table.columns[statement.ordinal][0]
+            defaults = {statement.name if name == old else name: sql for name, sql in defaults.items()}
         case _:
             changes = {table.name: None, statement.name: table.renamed(statement.name)}
             if table.name.casefold() == statement.name.casefold():
                 del changes[table.name]
-    session.database.storage.commit(changes, catalog.snapshot.version)
+    name = statement.name if isinstance(statement, statements.RenameTable) else table.name
+    session.database.storage.commit(changes, catalog.snapshot.version, _defaults(name, defaults))
     return _nothing()
 
 

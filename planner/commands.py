@@ -215,9 +215,30 @@ def _alter(tokens: list[Token], sql: str) -> Command:
         spans["name"] = span_of_token(tokens[to])
         _expect_end(tokens, to + 1)
         return Command("rename_column", parts, spans)
+    words = [word_of(token) for token in tokens[at + 1 : at + 3]]
+    if action == "alter" and words in (["set", "default"], ["drop", "default"]):
+        parts |= {"column": _name_at(tokens, at, "column"), "definition": None}
+        spans["column"] = span_of_token(tokens[at])
+        if words[0] == "set":
+            parts["definition"] = _expression(tokens, at + 3, sql)
+        else:
+            _expect_end(tokens, at + 3)
+        return Command("set_default", parts, spans)
     shown = " ".join(word_of(token).upper() for token in tokens[index : index + 2])
     place = span_of_token(tokens[min(index, len(tokens) - 1)])
     raise NotSupportedError(f"ALTER TABLE ... {shown} is not supported", span=place)
+
+
+def _expression(tokens: list[Token], index: int, sql: str) -> Any:
+    """sqlglot's tree of an expression that is all that is left."""
+    if index >= len(tokens):
+        raise ParseError("expression expected at end of input", span=span_of_token(tokens[-1]))
+    like = tokens[index]
+    select = Token(TokenType.SELECT, "SELECT", like.line, like.col, like.start, like.end)
+    found = _tree([select, *tokens[index:]], sql)
+    if len(found.expressions) != 1 or found.args.get("from_") is not None:
+        raise ParseError("one expression expected", span=span_of_token(like))
+    return found.expressions[0]
 
 
 def _column_definition(tokens: list[Token], index: int, sql: str) -> Any:

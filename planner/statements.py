@@ -46,13 +46,14 @@ class Explain(Statement):
 
 @record
 class CreateTable(Statement):
-    """CREATE TABLE with columns.  not_null has one flag a column."""
+    """CREATE TABLE with columns.  not_null has one flag a column; defaults are (column, SQL)."""
 
     name: str
     columns: tuple[tuple[str, SqlType], ...]
     not_null: tuple[bool, ...]
     if_not_exists: bool
     or_replace: bool
+    defaults: tuple[tuple[str, str], ...] = ()
 
 
 @record
@@ -147,6 +148,16 @@ class AddColumn(Statement):
     table: str
     column: tuple[str, SqlType]
     plan: Node
+    default: str | None
+
+
+@record
+class SetDefault(Statement):
+    """ALTER TABLE ... ALTER COLUMN ... SET or DROP DEFAULT (None)."""
+
+    table: str
+    ordinal: int
+    default: str | None
 
 
 @record
@@ -202,9 +213,10 @@ class CopyTo(Statement):
 
 @record
 class Describe(Statement):
-    """DESCRIBE query or table: one row a column."""
+    """DESCRIBE query or table: one row a column; defaults by lower-case name."""
 
     columns: tuple[tuple[str, SqlType], ...]
+    defaults: tuple[tuple[str, str], ...] = ()
 
 
 @record

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gpudb.catalog import Definition
+from gpudb.catalog import Defaults, Definition, definition_key
 from gpudb.errors import InterfaceError, OperationalError
 from gpudb.storage.table import Columns, RowGroup, RowGroupSink, TableVersion
 
@@ -152,7 +152,11 @@ class Database:
         with self.write_lock:
             self._check_open()
             keys = {name.casefold(): table for name, table in changes.items()}
-            named = definitions or {}
+            named = dict(definitions or {})
+            for name, table in changes.items():
+                if table is None:  # what columns default to goes with them
+                    named.setdefault(definition_key(Defaults(name, ())), None)
+            named = {key: one for key, one in named.items() if one is not None or key in self._snapshot.definitions}
             for key in (*keys, *named):
                 if self._changed_at.get(key, 0) > base_version:
                     raise OperationalError(

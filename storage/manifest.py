@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpudb.catalog import Definition, Schema, View, definition_key
+from gpudb.catalog import Defaults, Definition, Schema, View, definition_key
 from gpudb.errors import CorruptDataError, FormatError
 from gpudb.storage.file_format import PieceEntry, RowGroupEntry
 from gpudb.storage.table import Columns
 from gpudb.types import SqlType
 
 MAGIC = "gpudb-manifest"
-MANIFEST_FORMAT = 2  # 2 knows views and schemas; what needs no more than 1 is written as 1
+MANIFEST_FORMAT = 2  # 2 knows views, schemas and defaults; what needs no more than 1 is written as 1
 FULL_EVERY = 64  # versions from one full manifest to the next
 NAME = re.compile(r"[0-9]{20}\.json")
 
@@ -61,7 +61,7 @@ class TableEntry:
 
 
 Tables = Mapping[str, TableEntry]  # by case-folded name
-Definitions = Mapping[str, Definition]  # views and schemas by key; few, so that every manifest says them all
+Definitions = Mapping[str, Definition]  # views, schemas and defaults by key; few, so that every manifest says them all
 
 
 @dataclass(frozen=True)
@@ -155,12 +155,16 @@ def read_chain(newest: int, read: Callable[[int], bytes], base: Manifest | None,
 def _definition_to_json(definition: Definition) -> dict[str, Any]:
     if isinstance(definition, Schema):
         return {"schema": definition.name}
+    if isinstance(definition, Defaults):
+        return {"defaults": definition.name, "columns": [list(column) for column in definition.columns]}
     return {"view": definition.name, "columns": list(definition.columns), "sql": definition.sql}
 
 
 def _definition_from_json(item: dict[str, Any]) -> Definition:
     if "schema" in item:
         return Schema(item["schema"])
+    if "defaults" in item:
+        return Defaults(item["defaults"], tuple((name, sql) for name, sql in item["columns"]))
     return View(item["view"], tuple(item["columns"]), item["sql"])
 
 

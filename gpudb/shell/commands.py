@@ -177,7 +177,12 @@ def schema(shell: Shell, arguments: list[str]) -> None:
             columns = ", ".join(map(quote_name, view.columns))
             shell.print(f"CREATE VIEW {quote_name(name)}{f' ({columns})' if columns else ''} AS {view.sql};")
             continue
-        columns = ", ".join(f"{quote_name(column)} {kind}" for column, kind in shell.session.columns(name))
+        defaults = shell.session.defaults(name)
+        columns = ", ".join(
+            f"{quote_name(column)} {kind}"
+            + (f" DEFAULT {defaults[column.lower()]}" if column.lower() in defaults else "")
+            for column, kind in shell.session.columns(name)
+        )
         shell.print(f"CREATE TABLE {quote_name(name)} ({columns});")
 
 

@@ -13,6 +13,7 @@ from gpudb.errors import BindError, NotSupportedError, ParseError
 from gpudb.planner import statements
 from gpudb.planner.bind.casts import cast, castable
 from gpudb.planner.bind.context import Context, catalog_name, not_found, span_of
+from gpudb.planner.bind.defaults import default_value
 from gpudb.planner.bind.expressions import contains_aggregate
 from gpudb.planner.bind.query import QueryBinder, SelectItem
 from gpudb.planner.bind.scope import Scope
@@ -69,21 +70,25 @@ def bind_update(context: Context, tree: Any, layout: Any) -> statements.Update:
         ordinals.append(ordinal)
         values.append(value)
     from_ = tree.args.get("from_")
-    plan = rows_of(context, tree, [from_.this] if from_ is not None else [], values)
+    trees = [exp.Null() if value is None else value for value in values]
+    plan = rows_of(context, tree, [from_.this] if from_ is not None else [], trees)
     columns: list[OutputColumn] = [(ROW, BIGINT)]
     expressions: list[Expression] = [Column(BIGINT, 0, ROW)]
     for position, (ordinal, value) in enumerate(zip(ordinals, values, strict=True), 1):
         name, type_ = layout.columns[ordinal]
+        columns.append((name, type_))
+        if value is None:
+            expressions.append(default_value(context, layout, ordinal))
+            continue
         source = plan.columns[position][1]
         if not castable(source, type_):
             raise BindError(f"column {name} takes {type_}, not {source}", span=span_of(value))
-        columns.append((name, type_))
         expressions.append(cast(context, Column(source, position, name, span=span_of(value)), type_))
     return statements.Update(layout.name, tuple(ordinals), Project(tuple(columns), plan, tuple(expressions)))
 
 
 def assignments(tree: Any) -> list[tuple[Any, Any]]:
-    """(column, value) of SET a = 1, (b, c) = (2, 3); DEFAULT is NULL."""
+    """(column, value) of SET a = 1, (b, c) = (2, 3); None for DEFAULT."""
     pairs: list[tuple[Any, Any]] = []
     for item in tree.expressions:
         left, right = item.this, item.expression
@@ -95,7 +100,7 @@ def assignments(tree: Any) -> list[tuple[Any, Any]]:
             pairs += zip(left.expressions, right.expressions, strict=True)
         else:
             raise BindError("SET (columns) = (values) wants one value a column", span=span_of(item))
-    return [(left, exp.Null() if _is_default(right) else right) for left, right in pairs]
+    return [(left, None if _is_default(right) else right) for left, right in pairs]
 
 
 def _is_default(node: Any) -> bool:

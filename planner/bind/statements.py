@@ -10,6 +10,7 @@ from gpudb.planner import statements
 from gpudb.planner.bind import changes
 from gpudb.planner.bind.casts import bind_type, cast, castable
 from gpudb.planner.bind.context import Context, catalog_name, not_found, span_of
+from gpudb.planner.bind.defaults import bound_default, default_sql, default_value
 from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.query import QueryBinder, unique_columns
 from gpudb.planner.bind.scope import Scope
@@ -70,14 +71,18 @@ class StatementBinder:
             raise BindError(f"a table wants at least one column: {name}", span=span_of(table))
         columns: list[tuple[str, SqlType]] = []
         not_null: list[bool] = []
+        defaults: list[tuple[str, str]] = []
         for definition in target.expressions:
             if definition.key != "columndef":
                 raise NotSupportedError(
                     f"table constraint is not supported: {definition.key}", span=span_of(definition)
                 )
             columns.append(self.column(definition, [column for column, _ in columns]))
-            not_null.append(self.constraints(definition))
-        return statements.CreateTable(name, tuple(columns), tuple(not_null), exists, replaces)
+            required, default = self.constraints(definition, columns[-1][1])
+            not_null.append(required)
+            if default is not None:
+                defaults.append((columns[-1][0], default))
+        return statements.CreateTable(name, tuple(columns), tuple(not_null), exists, replaces, tuple(defaults))
 
     def refuse_properties(self, tree: Any) -> None:
         properties = tree.args.get("properties")
@@ -101,23 +106,25 @@ class StatementBinder:
             raise NotSupportedError("DECIMAL columns of more than 18 digits are not supported", span=span_of(kind))
         return name, type_
 
-    def constraints(self, definition: Any) -> bool:
-        """Whether NOT NULL is there; other constraints are not supported."""
-        not_null = False
+    def constraints(self, definition: Any, type_: SqlType) -> tuple[bool, str | None]:
+        """(whether NOT NULL is there, the SQL of DEFAULT); other constraints are not supported."""
+        not_null, default = False, None
         for constraint in definition.args.get("constraints") or ():
             kind = constraint.args["kind"]
             if kind.key == "notnullcolumnconstraint":
                 not_null = not kind.args.get("allow_null")
                 continue
+            if kind.key == "defaultcolumnconstraint":
+                default = default_sql(self.context, kind.this, type_)
+                continue
             what = {
                 "primarykeycolumnconstraint": "PRIMARY KEY",
                 "uniquecolumnconstraint": "UNIQUE",
-                "defaultcolumnconstraint": "DEFAULT",
                 "checkcolumnconstraint": "CHECK",
                 "reference": "REFERENCES",
             }.get(kind.key, kind.key)
             raise NotSupportedError(f"{what} is not supported", span=span_of(kind) or span_of(definition))
-        return not_null
+        return not_null, default
 
     def table_name(self, node: Any) -> str:
         if node.key != "table" or node.this.key != "identifier":
@@ -153,7 +160,6 @@ class StatementBinder:
             ("returning", "RETURNING"),
             ("by_name", "INSERT BY NAME"),
             ("overwrite", "INSERT OVERWRITE"),
-            ("default", "DEFAULT VALUES"),
         ):
             if tree.args.get(part):
                 raise NotSupportedError(f"{what} is not supported", span=span_of(tree.this))
@@ -166,22 +172,25 @@ class StatementBinder:
             names = [(plain(column.name), span_of(column)) for column in target.expressions]
             ordinals = self.ordinals(layout, names)
         source = tree.args.get("expression")
+        if tree.args.get("default"):
+            nothing: Node = Values((), ((),))
+            return statements.Insert(layout.name, (), self.whole_rows(layout, (), nothing, span))
         if source is None:
             raise BindError("INSERT wants VALUES or a query", span=span)
         binder = QueryBinder(self.context)
         if tree.args.get("with_") is not None:
             binder.common_tables(tree)
-        types = [layout.columns[ordinal][1] for ordinal in ordinals]
         if source.key == "values" and source.args.get("alias") is None:
-            plan = self.insert_values(source, types, span)
+            plan = self.insert_values(source, layout, ordinals, span)
         else:
             plan = binder.bind(source)
         if len(plan.columns) != len(ordinals):
             raise BindError(f"INSERT gives {len(plan.columns)} values for {len(ordinals)} columns", span=span)
         return statements.Insert(layout.name, ordinals, self.whole_rows(layout, ordinals, plan, span))
 
-    def insert_values(self, source: Any, types: list[SqlType], span: Span | None) -> Node:
-        """VALUES whose items are cast to the columns one by one, DEFAULT being NULL."""
+    def insert_values(self, source: Any, layout: Any, ordinals: tuple[int, ...], span: Span | None) -> Node:
+        """VALUES whose items are cast to the columns one by one."""
+        types = [layout.columns[ordinal][1] for ordinal in ordinals]
         binder = ExpressionBinder(self.context, Scope(None, ()), clause="VALUES")
         rows = []
         for row in source.expressions:
@@ -189,9 +198,9 @@ class StatementBinder:
             if len(items) != len(types):
                 raise BindError(f"INSERT gives {len(items)} values for {len(types)} columns", span=span_of(row) or span)
             bound = []
-            for item, type_ in zip(items, types, strict=True):
+            for item, type_, ordinal in zip(items, types, ordinals, strict=True):
                 is_default = item.key == "var" and item.name.upper() == "DEFAULT"
-                value = Literal(type_, None) if is_default else binder.bind(item)
+                value = default_value(self.context, layout, ordinal) if is_default else binder.bind(item)
                 if not castable(value.type, type_):
                     raise BindError(f"cannot cast {value.type} to {type_}", span=value.span)
                 bound.append(cast(self.context, value, type_))
@@ -212,7 +221,7 @@ class StatementBinder:
         return tuple(found)
 
     def whole_rows(self, layout: Any, ordinals: tuple[int, ...], plan: Node, span: Span | None) -> Node:
-        """The plan with one column per column of the table, in its order and types; NULL where none is given."""
+        """The plan with one column per column of the table, in its order and types; its DEFAULT where none is given."""
         if tuple(type_ for _, type_ in plan.columns) == tuple(
             type_ for _, type_ in layout.columns
         ) and ordinals == tuple(range(len(layout.columns))):
@@ -220,7 +229,7 @@ class StatementBinder:
         expressions: list[Expression] = []
         for index, (name, type_) in enumerate(layout.columns):
             if index not in ordinals:
-                expressions.append(Literal(type_, None))
+                expressions.append(default_value(self.context, layout, index))
                 continue
             position = ordinals.index(index)
             source, source_type = plan.columns[position]
@@ -257,18 +266,23 @@ class StatementBinder:
             if command.parts["column_exists"]:
                 return statements.Nothing()
             raise BindError(f"column already exists: {plain(definition.name)}", span=command.spans["column"])
-        default = None
-        for constraint in definition.args.get("constraints") or ():
-            if constraint.args["kind"].key == "defaultcolumnconstraint":
-                what = "DEFAULT for rows to come"
-                raise NotSupportedError(
-                    f"{what} is not supported", span=span_of(constraint), hint="UPDATE the new column"
-                )
         name, type_ = self.column(definition, [])
-        if self.constraints(definition):
+        required, default = self.constraints(definition, type_)
+        if required:
             raise NotSupportedError("NOT NULL constraints are not supported", hint="leave NOT NULL out")
-        plan = Values(((name, type_),), ((default or Literal(type_, None),),))
-        return statements.AddColumn(layout.name, (name, type_), plan)
+        value = Literal(type_, None) if default is None else bound_default(self.context, default, type_)
+        return statements.AddColumn(layout.name, (name, type_), Values(((name, type_),), ((value,),)), default)
+
+    def command_set_default(self, command: Command) -> Statement:
+        layout = self.altered(command)
+        if layout is None:
+            return statements.Nothing()
+        (ordinal,) = self.ordinals(layout, [(command.parts["column"], command.spans["column"])])
+        definition = command.parts["definition"]
+        default = None
+        if definition is not None:
+            default = default_sql(self.context, definition, layout.columns[ordinal][1])
+        return statements.SetDefault(layout.name, ordinal, default)
 
     def command_drop_column(self, command: Command) -> Statement:
         layout = self.altered(command)
@@ -359,7 +373,8 @@ class StatementBinder:
 
     def command_describe(self, command: Command) -> Statement:
         if "table" in command.parts:
-            return statements.Describe(self.rows_of(command).columns)
+            defaults = self.context.catalog.defaults(command.parts["table"])
+            return statements.Describe(self.rows_of(command).columns, tuple(defaults.items()))
         inner = self.bind(command.parts["statement"])
         if not isinstance(inner, statements.Query):
             raise NotSupportedError("DESCRIBE of this statement is not supported")
@@ -368,7 +383,9 @@ class StatementBinder:
     def command_show(self, command: Command) -> Statement:
         name = command.parts["name"]
         plan = QueryBinder(self.context).stored(name, command.spans["name"])
-        return statements.Describe(plan.columns) if plan is not None else statements.Show(name.lower())
+        if plan is None:
+            return statements.Show(name.lower())
+        return statements.Describe(plan.columns, tuple(self.context.catalog.defaults(name).items()))
 
     def command_show_tables(self, command: Command) -> Statement:
         return statements.ShowTables()
@@ -393,6 +410,10 @@ class StatementBinder:
         ordinals = None
         if "columns" in command.parts:
             ordinals = self.ordinals(layout, command.parts["columns"])
+            given = {layout.columns[ordinal][0].lower() for ordinal in ordinals}
+            if set(self.context.catalog.defaults(layout.name)) - given:
+                span = command.spans["table"]
+                raise NotSupportedError("COPY that leaves out columns with a DEFAULT is not supported", span=span)
         options = dict(command.parts["options"])
         format_ = self.file_format(options.pop("format", "auto"), command)
         return statements.CopyFrom(layout.name, ordinals, tuple(command.parts["paths"]), format_, options)

@@ -42,7 +42,7 @@ def own_plan(context: Context, view: View) -> Node:
             raise BindError(f"more column names than columns: {len(view.columns)}, {len(plan.columns)}")
         names = (*view.columns, *(name for name, _ in plan.columns[len(view.columns) :]))
         columns = tuple((name, type_) for name, (_, type_) in zip(names, plan.columns, strict=True))
-        node: Node = _constant(replace(plan, columns=columns))
+        node: Node = constant(replace(plan, columns=columns))
         return node
 
     try:
@@ -55,7 +55,7 @@ def own_plan(context: Context, view: View) -> Node:
     return plan
 
 
-def _constant(value: Any) -> Any:
+def constant(value: Any) -> Any:
     """A part of a plan without slots and places: both belong to the text of another statement."""
     match value:
         case Literal():
@@ -65,13 +65,13 @@ def _constant(value: Any) -> Any:
             for item in fields(value):
                 old = getattr(value, item.name)
                 if isinstance(old, (tuple, Node, Expression, SortKey)):
-                    new = None if item.name == "span" else _constant(old)
+                    new = None if item.name == "span" else constant(old)
                     if new is not old:
                         changes[item.name] = new
             return replace(value, **changes) if changes else value
         case SlotName():
             return str(value)
         case tuple():
-            parts = tuple(map(_constant, value))
+            parts = tuple(map(constant, value))
             return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
     return value

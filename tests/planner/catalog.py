@@ -66,6 +66,9 @@ class PlainCatalog:
     def has_schema(self, name: str) -> bool:
         return False
 
+    def defaults(self, name: str) -> dict[str, str]:
+        return {}
+
     def table_names(self) -> list[str]:
         return list(self.layouts)
 

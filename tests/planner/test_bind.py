@@ -446,7 +446,6 @@ def test_a_missing_table_of_a_statement_is_a_catalog_error() -> None:
         ("SELECT INTERVAL '1-2' YEAR TO MONTH", "INTERVAL ... TO"),
         ("CREATE TEMP VIEW v AS SELECT 1", "TEMP VIEW"),
         ("CREATE TABLE u (a INT PRIMARY KEY)", "PRIMARY KEY"),
-        ("CREATE TABLE u (a INT DEFAULT 5)", "DEFAULT"),
         ("CREATE TEMP TABLE u (a INT)", "TEMPORARY"),
         ("CREATE TABLE u (a DECIMAL(20, 2))", "18 digits"),
         ("INSERT OR REPLACE INTO t VALUES (1)", "INSERT OR"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpudb.catalog import Schema, View, definition_key
+from gpudb.catalog import Defaults, Schema, View, definition_key
 from gpudb.errors import InterfaceError, OperationalError, ReadOnlyError, StorageError
 from gpudb.storage import arrow
 from gpudb.storage.column import ALIGNMENT
@@ -337,8 +337,8 @@ def test_a_read_only_database_takes_no_commit(tmp_path):
 
 
 def test_views_and_schemas_are_kept_with_the_version(tmp_path):
-    view, schema = View("Late", ("a",), "SELECT n FROM t"), Schema("S")
-    keys = {definition_key(view): view, definition_key(schema): schema}
+    view, schema, defaults = View("Late", ("a",), "SELECT n FROM t"), Schema("S"), Defaults("T", (("N", "1 + 1"),))
+    keys = {definition_key(one): one for one in (view, schema, defaults)}
     with Database(tmp_path / "db") as database:
         base = database.commit({"t": numbers(1)}, 1)
         after = database.commit({}, base.version, keys)
