@@ -56,6 +56,7 @@ def run_statement(
         case (
             statements.AddColumn()
             | statements.SetDefault()
+            | statements.SetType()
             | statements.DropColumn()
             | statements.RenameColumn()
             | statements.RenameTable()
@@ -312,6 +313,12 @@ def _alter(session: Session, statement: Any, raw: list[Any], catalog: StatementC
             changes = {table.name: with_column(table, name, kind, value)}
             if statement.default is not None:
                 defaults[name] = statement.default
+        case statements.SetType(plan=plan):
+            builder = TableBuilder(tuple(plan.columns))
+            for batch in session.query_batches(plan, raw, catalog, lap):
+                session.check_cancelled()
+                builder.append(batch)
+            changes = {table.name: builder.finish(table.name)}
         case statements.SetDefault():
             changes = {}
             defaults.pop(table.columns[statement.ordinal][0], None)

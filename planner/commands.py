@@ -224,6 +224,17 @@ def _alter(tokens: list[Token], sql: str) -> Command:
         else:
             _expect_end(tokens, at + 3)
         return Command("set_default", parts, spans)
+    typed = max(_words(tokens, at + 1, "type"), _words(tokens, at + 1, "set", "data", "type"))
+    if action == "alter" and typed > at + 1:
+        using = next((k for k in range(typed, len(tokens)) if word_of(tokens[k]) == "using"), None)
+        if using is not None:
+            raise NotSupportedError(
+                "ALTER COLUMN ... TYPE ... USING is not supported", span=span_of_token(tokens[using])
+            )
+        definition = _column_definition([tokens[at], *tokens[typed:]], 0, sql)
+        parts |= {"column": _name_at(tokens, at, "column"), "definition": definition}
+        spans |= {"column": span_of_token(tokens[at]), "type": _place(tokens, typed, len(tokens))}
+        return Command("set_type", parts, spans)
     shown = " ".join(word_of(token).upper() for token in tokens[index : index + 2])
     place = span_of_token(tokens[min(index, len(tokens) - 1)])
     raise NotSupportedError(f"ALTER TABLE ... {shown} is not supported", span=place)

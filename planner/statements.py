@@ -161,6 +161,14 @@ class SetDefault(Statement):
 
 
 @record
+class SetType(Statement):
+    """ALTER TABLE ... ALTER COLUMN ... TYPE; `plan` has the table's rows with the column cast."""
+
+    table: str
+    plan: Node
+
+
+@record
 class DropColumn(Statement):
     """ALTER TABLE ... DROP COLUMN."""
 

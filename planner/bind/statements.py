@@ -284,6 +284,23 @@ class StatementBinder:
             default = default_sql(self.context, definition, layout.columns[ordinal][1])
         return statements.SetDefault(layout.name, ordinal, default)
 
+    def command_set_type(self, command: Command) -> Statement:
+        layout = self.altered(command)
+        if layout is None:
+            return statements.Nothing()
+        (ordinal,) = self.ordinals(layout, [(command.parts["column"], command.spans["column"])])
+        _, new = self.column(command.parts["definition"], [])
+        self.constraints(command.parts["definition"], new)
+        name, old = layout.columns[ordinal]
+        if not castable(old, new):
+            raise BindError(f"cannot cast {old} to {new}", span=command.spans["type"])
+        columns = list(layout.columns)
+        columns[ordinal] = (name, new)
+        expressions: list[Expression] = [Column(type_, k, known) for k, (known, type_) in enumerate(layout.columns)]
+        expressions[ordinal] = cast(self.context, expressions[ordinal], new)
+        rows = QueryBinder(self.context).scan(layout)
+        return statements.SetType(layout.name, Project(tuple(columns), rows, tuple(expressions)))
+
     def command_drop_column(self, command: Command) -> Statement:
         layout = self.altered(command)
         if layout is None:

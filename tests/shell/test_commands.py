@@ -39,7 +39,9 @@ VIEW = "CREATE VIEW slow (who) AS SELECT carrier FROM flights;"
 
 
 def test_schema_prints_statements_that_make_the_tables_again(shell):
-    finished = run(shell, TABLES, 'CREATE TABLE "odd name" ("a b" DOUBLE, c DECIMAL(10,2) DEFAULT 1.5);', VIEW, ".schema")
+    finished = run(
+        shell, TABLES, 'CREATE TABLE "odd name" ("a b" DOUBLE, c DECIMAL(10,2) DEFAULT 1.5);', VIEW, ".schema"
+    )
     assert finished.out.splitlines()[0] == "CREATE TABLE flights (carrier VARCHAR, delay INTEGER);"
     assert finished.out.splitlines()[-1] == "CREATE VIEW slow (who) AS SELECT carrier FROM flights;"
     again = run(shell, finished.out, ".schema")
