@@ -58,18 +58,19 @@ def explain(
         return _result(COLUMNS, [(None, None, name, "")])
     plan, program = session.program(plan, raw, catalog, lap)
     lines: list[Line] = [(None, n, text, "") for n, text in enumerate(logical_lines(plan))]
-    lines += program_lines(program)
     if statement.mode == "plain":
-        return _result(COLUMNS, lines)
+        return _result(COLUMNS, lines + program_lines(program))
     if statement.mode == "memory":
         from gpudb.forecast import forecast_bytes
 
         expected = forecast_bytes(program)
+        lines += program_lines(program)
         rows = [(*line, expected.get(line[0]) if line[1] is None else None) for line in lines]
         return _result([*COLUMNS, ("bytes", BIGINT)], rows)
     profile: list[StepProfile] = []
     result = session.run_program(program, program.types, raw, catalog, stages, lap, cached=False, profile=profile)
     result.table()
+    lines += program_lines(program.usual)  # what ran: a join may have met a key of several rows
     measured: dict[tuple[int | None, int | None], tuple[int | None, float]] = {}
     for step in profile:
         measured[step.step, None] = (step.rows, step.seconds * 1e3)

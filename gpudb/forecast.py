@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from gpudb.program import EmitSink, Pipeline, Program
+from gpudb.program import CountPairs, EmitSink, IndexRows, Pipeline, Program
+
+MOST = (1 << 63) - 1  # that a BIGINT shows
 
 
 def forecast_bytes(program: Program) -> dict[int | None, int]:
-    """Upper bound of bytes per pipeline: emitted columns at the source's row bound, dense group tables."""
+    """Upper bound of bytes per step: emitted columns at the source's row bound, group tables, indexes of joins."""
     found: dict[int | None, int] = {}
-    for number, pipeline in program.pipelines:
-        found[number] = _pipeline_bytes(pipeline)
+    for number, step in enumerate(program.steps):
+        if isinstance(step, Pipeline):
+            found[number] = min(MOST, _pipeline_bytes(step))
+        elif isinstance(step, IndexRows):
+            found[number] = _index_bytes(step, _bound(program, step.step))
+        elif isinstance(step, CountPairs):
+            found[number] = (_bound(program, step.step) + 1) * 8
     return found
+
+
+def _bound(program: Program, step: int) -> int:
+    pipeline = program.steps[step]
+    assert isinstance(pipeline, Pipeline), "what a join reads was emitted"
+    return pipeline.row_bound
+
+
+def _index_bytes(index: IndexRows, rows: int) -> int:
+    """By number a row each; by words a hash table, the words side by side, each row's entry; of all rows three lists more."""
+    if index.numbers:
+        held = (index.numbers + 1) * 4
+    else:
+        held = (8 << max(3, (2 * rows - 1).bit_length())) + rows * 8 * (1 + len(index.words) * (len(index.words) > 1))
+    entries = index.numbers or rows
+    return held + ((entries + 1) * 8 + rows * 28 if index.form == "all" else 0)
 
 
 def _pipeline_bytes(pipeline: Pipeline) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,7 +108,7 @@ class Work:
     """
 
     pipeline: Pipeline
-    parts: list[Part]
+    parts: Sequence[Part]
     run: Run
     source_table: Any = None
     into: Any = None

@@ -7,7 +7,7 @@ its slots in the prologue, gives the work to the device, and exports the last pi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -54,6 +54,7 @@ BATCH_ROWS = 1 << 20
 MOST_PARTS = 4096  # of a series
 PART_PAIRS = 1 << 20  # pairs of a join in a part: whole tiles on every device
 PAIR_BYTES = 1 << 26  # for which room is made at a time, where pairs are filtered before they are emitted
+GROUPED_PARTS = 4096  # of pairs that are grouped at a time
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,27 @@ class RepeatedKey(Exception):
     """A join's build side has several rows of a key: its program for that must run."""
 
     join: int
+
+
+@dataclass(frozen=True)
+class PairParts(Sequence[Part]):
+    """The parts of a join's pairs, made when they are asked for: of a billion pairs there are many.
+
+    columns, slots  the same for all
+    """
+
+    pairs: int
+    columns: list[Any]
+    slots: list[Any]
+
+    def __len__(self) -> int:
+        return (self.pairs + PART_PAIRS - 1) // PART_PAIRS
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        start = range(len(self))[index] * PART_PAIRS
+        return Part(min(PART_PAIRS, self.pairs - start), start, self.columns, self.slots)
 
 
 @dataclass
@@ -159,15 +181,17 @@ class Machine:
             work.top, limit = limit, None
         if self.run.profile is not None:
             work.profile = self._counters[number] = np.zeros((len(pipeline.instructions), 2), np.int64)
-        most = self._most_parts(pipeline)
+        most = self._most_parts(work) if isinstance(parts, PairParts) else len(parts)
         try:
             if len(parts) < 2 or (limit is None and len(parts) <= most):
-                result = self.device.run_pipeline(work)
+                result = self.device.run_pipeline(replace(work, parts=parts[:]))
+            elif isinstance(pipeline.sink, EmitSink):
+                result = self._run_until(work, limit, max(1, most))
             else:
-                result = self._run_until(work, limit, most)
+                result = self._grouped(work, most)
         except PipelineFailure as failure:
             raise self._error(pipeline, failure) from None
-        rows = max((part.first_row + part.rows for part in parts), default=0)
+        rows = parts[-1].first_row + parts[-1].rows if parts else 0
         sink = pipeline.sink
         if isinstance(sink, EmitSink):
             return StepRows(emitted=result, sink=sink, source_rows=rows)
@@ -183,13 +207,27 @@ class Machine:
             return None
         return int(value) + (int(self.constant(offset) or 0) if offset is not None else 0)
 
-    @staticmethod
-    def _most_parts(pipeline: Pipeline) -> int:
-        """How many parts to run at a time: few of pairs, most of which a filter may leave out."""
-        if not isinstance(pipeline.source, PairSource) or not isinstance(pipeline.sink, EmitSink):
-            return 1 << 62
-        width = max(1, sum(kind.width for kind in pipeline.sink.columns))
-        return max(1, PAIR_BYTES // (PART_PAIRS * width)) if pipeline.sink.filtered else 1 << 62
+    def _most_parts(self, work: Work) -> int:
+        """How many parts of pairs to run at a time: few where rows are filtered before they are emitted."""
+        sink = work.pipeline.sink
+        if not isinstance(sink, EmitSink):
+            return GROUPED_PARTS
+        width = max(1, sum(kind.width for kind in sink.columns))
+        if not sink.filtered:
+            pairs = work.parts[-1].first_row + work.parts[-1].rows if work.parts else 0
+            if sink.limit is None:
+                self.run.ledger.take(pairs * width)  # before any pair is made: all of them will be there
+                self.run.ledger.give_back(pairs * width)
+            return len(work.parts)
+        return max(1, PAIR_BYTES // (PART_PAIRS * width))
+
+    def _grouped(self, work: Work, most: int) -> Any:
+        """Some parts at a time into one group table."""
+        table = work.into
+        for at in range(0, len(work.parts), most):
+            self.run.check()
+            table = self.device.run_pipeline(replace(work, parts=work.parts[at : at + most], into=table))
+        return table
 
     def _run_until(self, work: Work, limit: int | None, most: int) -> Emitted:
         """Parts a few at a time, until there are rows enough; each time's rows are kept in as much memory as they need."""
@@ -198,15 +236,16 @@ class Machine:
         while at < len(work.parts) and (limit is None or rows < limit or not found):
             held = self.run.ledger.held
             emitted = self.device.run_pipeline(replace(work, parts=work.parts[at : at + step]))
-            if most < len(work.parts):
+            if isinstance(work.parts, PairParts):
                 self.run.ledger.give_back(self.run.ledger.held - held)
                 emitted = self.device.concatenated([emitted], self.run)
             found.append(emitted)
             rows, at, step = rows + emitted.rows, at + step, min(step * 2, most)
-        self.run.tiles_skipped += sum(-(-p.rows // self.device.tile_rows) for p in work.parts[at:])
+        if not isinstance(work.parts, PairParts):
+            self.run.tiles_skipped += sum(-(-p.rows // self.device.tile_rows) for p in work.parts[at:])
         return found[0] if len(found) == 1 else self.device.concatenated(found, self.run)
 
-    def _parts(self, pipeline: Pipeline, prologue: Prologue) -> tuple[list[Part], Any]:
+    def _parts(self, pipeline: Pipeline, prologue: Prologue) -> tuple[Sequence[Part], Any]:
         source = pipeline.source
         match source:
             case TableSource():
@@ -216,9 +255,7 @@ class Machine:
                 return [Part(1, 0, columns, prologue.slots(None))], None
             case PairSource(step=step):
                 columns, slots = [self._of_step(column) for column in pipeline.columns], prologue.slots(None)
-                pairs = self._rows_of(step)
-                starts = range(0, pairs, PART_PAIRS)
-                return [Part(min(PART_PAIRS, pairs - start), start, columns, slots) for start in starts], None
+                return PairParts(self._rows_of(step), columns, slots), None
             case CountSource(rows=rows):
                 # Parts, so that LIMIT need not wait for all, and few, so that a long series is not a long list.
                 size = max(BATCH_ROWS, -(-rows // MOST_PARTS // BATCH_ROWS) * BATCH_ROWS)

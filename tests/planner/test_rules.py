@@ -9,7 +9,7 @@ from operator import eq, ge, gt, le, lt, ne
 import pytest
 
 from gpudb.planner.expressions import And, Column, Comparison, Expression, IsNull, Literal, Not, Or
-from gpudb.planner.logical import Aggregate, Filter, Limit, Node, Project, Scan, Sort, UnionAll
+from gpudb.planner.logical import Aggregate, Filter, Join, Limit, Node, Project, Scan, Sort, UnionAll
 from gpudb.planner.rules import RULES, Rule, apply_rules
 from gpudb.planner.rules.fold_constants import fold_constants
 from gpudb.planner.rules.merge_projects import merge_projects
@@ -201,7 +201,18 @@ def test_a_rule_that_does_nothing_returns_the_same_object() -> None:
         assert rule(done) is done, rule.__name__
 
 
-@pytest.mark.parametrize("sql", QUERIES)
+JOINS = [
+    "SELECT u.s, t.f FROM t JOIN t AS u ON t.i = u.bi AND t.a < u.b AND t.x AND u.d IS NOT NULL WHERE t.s > u.s AND t.b = 3",
+    "SELECT u.s, t.f FROM t LEFT JOIN t AS u ON t.i = u.bi AND t.a < u.b AND t.x AND u.d IS NOT NULL WHERE u.s IS NULL AND t.b = 3",
+    "SELECT count(*) FROM t RIGHT JOIN t AS u USING (i, s) WHERE u.f > 2",
+    "SELECT i, t.a FROM t FULL JOIN t AS u USING (i) WHERE i > 2",
+    "SELECT t.i FROM t SEMI JOIN t AS u ON t.i = u.a AND t.b < u.b AND t.x AND u.x ANTI JOIN t AS v ON v.s = t.s AND t.x",
+    "SELECT t.i FROM t, t AS u, t AS v WHERE t.i = u.i AND u.a = v.a AND v.x AND t.x",
+    "SELECT t.i, t.a IN (SELECT b FROM t) AS m FROM t WHERE t.i IN (SELECT a FROM t WHERE x) AND EXISTS (SELECT 1 FROM t)",
+]
+
+
+@pytest.mark.parametrize("sql", [*QUERIES, *JOINS])
 def test_the_rules_keep_columns_and_number_them_right(sql: str) -> None:
     from gpudb.errors import Error
 
@@ -220,6 +231,9 @@ def check(node: Node) -> None:
     from gpudb.planner.rules.rewriting import map_expressions
 
     inputs = list(node.inputs())
+    if isinstance(node, Join):
+        check_join(node)
+        return
     columns = node.columns if isinstance(node, Scan) else inputs[0].columns if inputs else ()
 
     def look(expression: Expression) -> Expression:
@@ -238,6 +252,50 @@ def check(node: Node) -> None:
     if isinstance(node, UnionAll):
         for branch in inputs:
             assert [type_ for _, type_ in node.columns] == [type_ for _, type_ in branch.columns]
+
+
+def check_join(node: Join) -> None:
+    """Keys are over their inputs and of one type, the condition and what comes out over both."""
+    left, right = node.left.columns, node.right.columns
+    for ours, theirs, _ in node.keys:
+        assert ours.type == theirs.type
+        for columns, side in ((left, ours), (right, theirs)):
+            for part in side.walk():
+                assert not isinstance(part, Column) or columns[part.index][1] == part.type, (node, part)
+    both = (*left, *right, ("mark", BOOLEAN))
+    for part in node.residual.walk() if node.residual is not None else ():
+        assert not isinstance(part, Column) or both[part.index][1] == part.type, (node, part)
+    assert [type_ for _, type_ in node.columns] == [both[index][1] for index in node.outputs]
+
+
+def joined(sql: str) -> Join:
+    found = only(apply_rules(plan(sql)), Join)
+    assert isinstance(found, Join)
+    return found
+
+
+def test_equalities_become_keys_and_conditions_of_one_side_its_filters() -> None:
+    join = joined("SELECT t.f FROM t, t AS u WHERE t.i = u.a AND t.b < u.b AND t.x AND u.d IS NULL")
+    assert len(join.keys) == 1 and isinstance(join.residual, Comparison) and join.residual.operator == "<"
+    assert isinstance(join.left, Scan) and isinstance(join.left.predicate, Column)
+    assert isinstance(join.right, Scan) and isinstance(join.right.predicate, IsNull)
+
+
+def test_a_condition_on_the_left_side_of_an_outer_join_stays_in_it() -> None:
+    join = joined("SELECT t.f FROM t LEFT JOIN t AS u ON t.i = u.a AND t.x AND u.x")
+    assert join.residual == Column(BOOLEAN, next(k for k, c in enumerate(join.left.columns) if c[0] == "x"), "x")
+    assert isinstance(join.left, Scan) and join.left.predicate is None
+    assert isinstance(join.right, Scan) and join.right.predicate is not None
+
+
+def test_an_outer_join_whose_nulls_are_dropped_is_an_inner_one() -> None:
+    assert joined("SELECT t.f FROM t LEFT JOIN t AS u ON t.i = u.a WHERE u.b > 3").kind == "inner"
+    assert joined("SELECT t.f FROM t LEFT JOIN t AS u ON t.i = u.a WHERE u.b IS NULL").kind == "left"
+
+
+def test_a_join_gives_and_reads_no_more_than_is_wanted() -> None:
+    join = joined("SELECT u.s FROM t JOIN t AS u ON t.i = u.a")
+    assert [[name for name, _ in side.columns] for side in (join, join.left, join.right)] == [["s"], ["i"], ["s", "a"]]
 
 
 def test_filter_below_an_expression_sees_the_expression() -> None:
