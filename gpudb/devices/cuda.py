@@ -33,6 +33,7 @@ LANES = 128  # threads of a block: eight rows each make a tile of 1,024
 SLACK = 64  # bytes behind every allocation that may be read
 COLUMNS_SHARE = 0.6  # of the memory that is free at the start, for columns that stay
 PINNED_BYTES = 16 << 20  # of each of the two buffers that host arrays go through
+DIRECT_BYTES = 64 << 10  # up to which the driver takes a copy along with its command
 STREAMED_BYTES = 64 << 20  # of each of the two pieces of device memory that columns which do not stay are copied to
 SPARING_BYTES = 4 << 20  # the same, once memory has been too short
 SPLIT_ROWS = 4096  # a row group is split at multiples of so many rows: storage.column.TILE_ROWS
@@ -247,7 +248,7 @@ class CudaDevice(KernelDevice):
 
     def _uploaded(self, array: np.ndarray) -> Any:
         """A copy of a host array that stays."""
-        if array.nbytes <= 1 << 16:
+        if array.nbytes <= DIRECT_BYTES:
             return self.from_host(array)
         memory = self.empty(array.nbytes)
         with self._sending, self._translated("copy to the device"):

@@ -161,7 +161,8 @@ class FakeGpu:
 
     memory    bytes that can be allocated
     change    what is done to the kernels' text before it is compiled
-    schedule  lazy: streams run only when waited for; eager: at once; else the seed of a random choice between them
+    schedule  lazy: streams run only when waited for; eager: at once; copies: at once but for the one that kernels run on; else
+              the seed of a random choice
     """
 
     def __init__(
@@ -187,6 +188,7 @@ class FakeGpu:
         self.hung = False
         self._running = 0
         self._eager = schedule == "eager"
+        self._copies_first = schedule == "copies"
         self._random = random.Random(schedule) if isinstance(schedule, int) else None
         self._next = BASE
         self._descriptor = os.memfd_create("fake-gpu")
@@ -221,6 +223,7 @@ class FakeGpu:
     def count(self, kind: str, error: type[CUDAError] = CUDARuntimeError) -> None:
         """One more call of a kind: raise what is scripted for it, or the sticky error."""
         if self.sticky is not None:
+            self.counts["refused"] += 1
             raise error(self.sticky)
         self.counts[kind] += 1
         code = self.faults.codes.get(kind, {}).get(self.counts[kind])
@@ -245,7 +248,7 @@ class FakeGpu:
         stream.queue.append(operation)
         if self._running:  # memory is freed wherever Python likes: its operation waits for its turn
             return operation
-        if self._eager:
+        if self._eager or (self._copies_first and stream is not self.kernels_on):
             self.advance(stream, len(stream.queue))
         elif self._random is not None and self._random.random() < 0.3:
             other = self._random.choice(self.streams)
@@ -539,6 +542,7 @@ class FakeGpu:
             def malloc(self, size: int) -> Any:
                 with gpu.lock:
                     if gpu.sticky is not None:
+                        gpu.counts["refused"] += 1
                         raise CUDARuntimeError(gpu.sticky)
                     rounded = -(-int(size) // UNIT) * UNIT
                     gpu.counts["malloc"] += 1

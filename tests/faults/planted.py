@@ -37,6 +37,8 @@ class Fault:
         return tuple(shlex.split(self.tests))
 
 
+CUDA = "tests/devices/test_cuda.py"
+DEVICE_FAULTS = "tests/faults/test_device_faults.py"
 BLOCKS = "tests/opcodes/test_blocks.py"
 ELEMENTWISE = "tests/opcodes/test_elementwise.py"
 JOINS = "tests/opcodes/test_joins.py"
@@ -500,5 +502,80 @@ OTHER_FAULTS = (
         "        if value < 128:\n",
         "        if value < 1 << 64:\n",
         "tests/session/test_plan_cache.py -k 'shaped_a_plan and compared'",
+    ),
+    *(
+        Fault(name, "devices", f"gpudb/devices/{file}", old, new, tests)
+        for name, file, old, new, tests in (
+            (
+                "a buffer is filled again before its bytes are on the GPU",
+                "cuda.py",
+                "            self._wait(copied)\n",
+                "",
+                f"{CUDA} -k 'streamed and lazy'",
+            ),
+            (
+                "a kernel does not wait for the columns that are copied for it",
+                "cuda.py",
+                "                    self._send(place, source)\n                self._behind(self._compute, self._copies)\n",
+                "                    self._send(place, source)\n",
+                f"{CUDA} -k 'streamed and lazy'",
+            ),
+            (
+                "columns are copied over those that a kernel still reads",
+                "cuda.py",
+                "                self._copies.wait_event(read)\n",
+                "",
+                f"{CUDA} -k 'streamed and copies'",
+            ),
+            (
+                "a column is copied to memory that is still in use",
+                "cuda.py",
+                "            self._behind(self._copies, self._compute)  # which may still use what lay there before\n",
+                "",
+                f"{CUDA} -k test_large_columns",
+            ),
+            (
+                "a result is read before it is there",
+                "cuda.py",
+                "found.nbytes, self._compute)\n                self._compute.synchronize()\n",
+                "found.nbytes, self._compute)\n",
+                f"{CUDA} -k test_the_least_recently",
+            ),
+            (
+                "an error's code is not looked at",
+                "cuda.py",
+                "        if code in HARMLESS:\n",
+                "        if code != MEMORY_ALLOCATION:\n",
+                f"{DEVICE_FAULTS} -k 'test_G3_and_G23 and 700'",
+            ),
+            (
+                "out of memory is believed whatever happened before",
+                "cuda.py",
+                "                self._cupy.runtime.deviceSynchronize()\n",
+                "                pass\n",
+                f"{DEVICE_FAULTS} -k test_G4_a_kernel_that_failed_unseen",
+            ),
+            (
+                "a GPU that is lost is asked again",
+                "cuda.py",
+                "        if self.lost is not None:\n",
+                "        if False:\n",
+                f"{DEVICE_FAULTS} -k test_G14",
+            ),
+            (
+                "a copy that a kernel reads is dropped",
+                "residency.py",
+                "for key, copy in self._copies.items() if not copy.pins]:",
+                "for key, copy in self._copies.items()]:",
+                "tests/devices/test_residency.py",
+            ),
+            (
+                "a new array is taken for one that lay at its place",
+                "residency.py",
+                "if copy is not None and copy.owner() is owner:",
+                "if copy is not None:",
+                "tests/devices/test_residency.py",
+            ),
+        )
     ),
 )

@@ -276,13 +276,17 @@ def test_G4_a_fatal_error_that_comes_as_out_of_memory_is_told_by_its_code() -> N
         assert found.gpu.counts["malloc"] == 7, "it is not tried again"
 
 
-@pytest.mark.parametrize("number", range(1, 30, 4))
-def test_G4_a_kernel_that_failed_unseen_is_found_when_memory_is_short(number: int) -> None:
-    with machine() as found:
-        faults = Faults().at("kernel", 1, 719).at("malloc", number, OUT_OF_MEMORY, times=2)
-        found.device.columns.drop_all()
-        receipt = found.run(FLIGHTS, faults)
-        assert receipt["device"] == "cpu" and "lost" in receipt["fallback"] and "719" in receipt["fallback"]
+def test_G4_a_kernel_that_failed_unseen_is_found_when_memory_is_short() -> None:
+    at_once = []
+    for number in range(1, 30, 4):
+        with machine() as found:
+            faults = Faults().at("kernel", 1, 719).at("malloc", number, OUT_OF_MEMORY, times=2)
+            found.device.columns.drop_all()
+            receipt = found.run(FLIGHTS, faults)
+            assert receipt["device"] == "cpu" and "lost" in receipt["fallback"] and "719" in receipt["fallback"]
+            if "cannot allocate" in receipt["fallback"]:
+                at_once.append(found.gpu.counts["malloc"] == number)
+    assert at_once and all(at_once), "memory is not asked for again"
 
 
 # ------------------------------------------------------------------------------- G5: no end
@@ -450,6 +454,7 @@ def test_G14_a_kernel_that_leaves_its_memory_ends_the_device() -> None:
         assert gpu.sticky == ILLEGAL_ADDRESS
         with pytest.raises(DeviceLostError):
             device.empty(8)
+        assert not gpu.counts["refused"], "a lost device is not asked"
 
 
 @pytest.mark.slow
