@@ -11,7 +11,8 @@ import gc
 import importlib.util
 import sys
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import gpudb
@@ -19,7 +20,7 @@ from benchmarks.gpu_check import faults, parity
 from benchmarks.gpu_check.budget import Budget
 from benchmarks.gpu_check.figures import Figures, Sizes
 from benchmarks.gpu_check.machine import KINDS, open_machine, why_no_gpu
-from benchmarks.report import Report
+from benchmarks.report import Line, Report
 
 SHARES = {"parity": 0.3, "figures": 0.5}  # of the time; the faults get what is left
 PARTS = ("parity", "figures", "faults")
@@ -33,31 +34,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     budget = Budget(options.minutes * 60)
     report = Report(options.json)
-    start = {"benchmark": "gpu_check", "part": "start", "version": gpudb.__version__, "seed": options.seed}
+    start: Line = {"benchmark": "gpu_check", "part": "start", "version": gpudb.__version__, "seed": options.seed}
     start |= {"minutes": options.minutes, "no_gpu": why_no_gpu()}
     start["would_use"] = {
         name: {"installed": importlib.util.find_spec(name) is not None, "for": what} for name, what in WOULD_USE.items()
     }
+    good: dict[str, bool] = {}
+    kind = _device_parts(options, budget, report, start, good)
+    gc.collect()  # the device's memory is free for the processes of the faults
+    if "faults" in options.parts:
+        good["faults"] = _attempt("faults", lambda part: faults.check(kind, part, report), budget, report)
+    report.write_summary({"good": good, "seconds": round(budget.seconds - budget.left, 1)})
+    return 0 if all(good.values()) else 1
+
+
+def _device_parts(
+    options: argparse.Namespace, budget: Budget, report: Report, start: Line, good: dict[str, bool]
+) -> str:
+    """The parts that run in this process; the kind of device that they ran on."""
     began = time.perf_counter()
-    good = {}
     with open_machine(options.on, tile_rows=options.tile_rows) as machine:
         report.add({**start, **machine.describe(), "started_s": round(time.perf_counter() - began, 3)})
         report.note(f"gpu_check on {machine.kind}: {options.minutes:g} minutes, seed {options.seed}")
-        if "parity" in options.parts:
-            good["parity"] = parity.check(machine, budget.part(SHARES["parity"]), options.seed, report)
-        if "figures" in options.parts:
-            sizes = REAL if machine.real else STAND_IN
-            sizes = replace(sizes, rows=machine.most_rows(options.rows or sizes.rows))
-            good["figures"] = Figures(machine, sizes, budget.part(SHARES["figures"]), report).measure()
-        kind = machine.kind
+        sizes = REAL if machine.real else STAND_IN
+        sizes = replace(sizes, rows=machine.most_rows(options.rows or sizes.rows))
+        steps: dict[str, Callable[[Budget], bool]] = {
+            "parity": lambda part: parity.check(machine, part, options.seed, report),
+            "figures": lambda part: Figures(machine, sizes, part, report).measure(),
+        }
+        for name, step in steps.items():
+            if name in options.parts:
+                good[name] = _attempt(name, step, budget.part(SHARES[name]), report)
         gc.collect()
         machine.free()
-        del machine
-    gc.collect()  # the device's memory is free for the processes of the faults
-    if "faults" in options.parts:
-        good["faults"] = faults.check(kind, budget, report)
-    report.write_summary({"good": good, "seconds": round(budget.seconds - budget.left, 1)})
-    return 0 if all(good.values()) else 1
+        return machine.kind
+
+
+def _attempt(name: str, step: Callable[[Budget], bool], budget: Budget, report: Report) -> bool:
+    """Run a part; one that fails must not take the others with it."""
+    try:
+        return step(budget)
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+        report.add({"benchmark": "gpu_check", "part": name, "error": text, "traceback": traceback.format_exc()[-2000:]})
+        report.note(f"{name} failed: {text}")
+        return False
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

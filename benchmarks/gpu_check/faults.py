@@ -19,6 +19,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -112,6 +113,17 @@ def _start(name: str, kind: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
+def _first_line(process: subprocess.Popen[str], limit_s: float) -> str:
+    """What a process says first; it is killed where that takes too long, and has said nothing then."""
+    assert process.stdout is not None
+    timer = threading.Timer(limit_s, process.kill)
+    timer.start()
+    try:
+        return process.stdout.readline()
+    finally:
+        timer.cancel()
+
+
 def _alone(name: str, kind: str, limit_s: float) -> Line:
     return _child(name, kind, limit_s)
 
@@ -125,9 +137,8 @@ def _and_after(name: str, kind: str, limit_s: float) -> Line:
 
 def _killed(name: str, kind: str, limit_s: float) -> Line:
     process = _start("busy", kind)
-    assert process.stdout is not None
     began = time.monotonic()
-    said = process.stdout.readline()
+    said = _first_line(process, limit_s)
     time.sleep(0.2 + random.random() * 0.2)  # it asks one query after the other
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -143,14 +154,17 @@ def _killed(name: str, kind: str, limit_s: float) -> Line:
 def _beside(name: str, kind: str, limit_s: float) -> Line:
     """Another process takes the memory, this one asks its queries, then the other gives it back."""
     hog = _start("hog", kind)
-    assert hog.stdout is not None and hog.stdin is not None
+    assert hog.stdin is not None
     try:
-        said = hog.stdout.readline()
+        said = _first_line(hog, limit_s)
         if not said.startswith("{"):
             return {"good": False, "error": "the neighbour could not take the memory"}
         return {**_child(name, kind, limit_s), **json.loads(said)}
     finally:
         hog.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            hog.wait(10)
+        hog.kill()
         hog.wait()
 
 
