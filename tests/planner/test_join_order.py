@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import Counter
 
+import pyarrow as pa
 import pytest
 
 import gpudb
@@ -21,22 +22,17 @@ def connections() -> tuple[gpudb.Connection, duckdb.DuckDBPyConnection]:
     draw = random.Random(0)
     ours, theirs = gpudb.connect(), duckdb.connect()
     for name, rows in ROWS.items():
-        columns = [
-            f"{name}_id INTEGER",
-            *(f"{name}_{other} INTEGER" for other in ROWS if other != name),
-            f"{name}_v INTEGER",
-        ]
-        values = []
-        for row in range(rows):
-            number = draw.randrange(rows // 2) if name == "fact" else row
-            others = [draw.choice([draw.randrange(size), None] if draw.random() < 0.1 else [draw.randrange(size)])
-                      for other, size in ROWS.items() if other != name]  # fmt: skip
-            cells = [number, *others, draw.randrange(10)]
-            values.append("(" + ", ".join("NULL" if cell is None else str(cell) for cell in cells) + ")")
+        columns = {f"{name}_id": [draw.randrange(rows // 2) if name == "fact" else row for row in range(rows)]}
+        for other, size in ROWS.items():
+            if other != name:
+                columns[f"{name}_{other}"] = [
+                    None if draw.random() < 0.05 else draw.randrange(size) for _ in range(rows)
+                ]
+        columns[f"{name}_v"] = [draw.randrange(10) for _ in range(rows)]
+        table = pa.table({column: pa.array(values, pa.int32()) for column, values in columns.items()})
         for connection in (ours, theirs):
-            connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
-            for start in range(0, rows, 5_000):
-                connection.execute(f"INSERT INTO {name} VALUES {', '.join(values[start : start + 5_000])}")
+            connection.register("made", table)
+            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM made")
     return ours, theirs
 
 
@@ -80,7 +76,7 @@ def test_inputs_that_nothing_ties_together_do_not_meet_before_they_must(
     assert connections[0].execute(sql).receipt["tiles_run"] < 200, plan  # 400,000 pairs would be as many tiles more
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_any_joins_of_several_tables_have_the_rows_of_duckdb(
     connections: tuple[gpudb.Connection, duckdb.DuckDBPyConnection], seed: int
 ) -> None:
