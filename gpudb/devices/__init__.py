@@ -105,7 +105,7 @@ class Devices:
         if device.name != "cuda" or settings["device"] == "gpu!":
             raise error
         why = f"gpu: {error.message}"
-        self._log_once(why)
+        self._log_once(why, type(error).__name__)
         device, _, missing = self.choose({**settings, "device": "auto"})
         return device, why if missing is None else f"{why}; {missing}"
 
@@ -133,9 +133,10 @@ class Devices:
             raise DeviceError(why, hint="start this process anew" if missing is None else missing.hint)
         return self._device("cuda", settings)
 
-    def _log_once(self, text: str) -> None:
-        if text not in self._logged:
-            self._logged.add(text)
+    def _log_once(self, text: str, kind: str | None = None) -> None:
+        """Warn of a fallback, the first time or the first of its kind; receipts tell of each."""
+        if (kind or text) not in self._logged:
+            self._logged.add(kind or text)
             logger.warning("fallback: %s", text)
 
     def _device(self, name: str, settings: Mapping[str, Any]) -> Any:
