@@ -442,9 +442,9 @@ OTHER_FAULTS = (
     Fault(
         "a plan is used again with another LIMIT",
         "bind",
-        "planner/bind/query.py",
-        '        self.context.consume(bound)\n        if bound.type.kind == "NULL"',
-        '        if bound.type.kind == "NULL"',
+        "planner/bind/folding.py",
+        "        context.consume(expression)\n",
+        "",
         "tests/planner/test_bind.py -k test_literals_whose_value_shaped_the_plan_are_noted",
     ),
     Fault(
@@ -483,8 +483,8 @@ OTHER_FAULTS = (
         "a plan is used again on columns of another width",
         "session",
         "gpudb/session.py",
-        "(layout := catalog.table(table)) is not None and layout.version == version",
-        "(layout := catalog.table(table)) is not None",
+        "catalog.state(key) == state for key, state in plan.states",
+        "catalog.state(key) is not None for key, state in plan.states",
         "tests/session/test_plan_cache.py -k test_a_row_past_the_widths",
     ),
     Fault(
