@@ -15,7 +15,7 @@ from tests.sql.runner import SQL_FOLDER, Corpus, GpudbEngine, Outcome, Record, p
 
 # Lanes a block, blocks, rows of a tile: the corpus has few tables of more rows than a tile of a GPU, 8 a lane.
 QUICK = (32, 2, 64)
-ALL = [QUICK, (64, 3, 128), (256, 2, 64)]
+ALL = [QUICK, (64, 3, 128), (256, 2, 256)]
 SAMPLE = 1 / 8  # of the queries
 
 each_file = pytest.mark.parametrize("path", Corpus().files, ids=lambda path: str(path.relative_to(SQL_FOLDER)))
