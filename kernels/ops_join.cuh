@@ -35,6 +35,7 @@ DEVICE void op_MatchBuild(const Tile& tile, const Instruction& ins) {
     const uint32* RESTRICT counts = (const uint32*)tile.columns[plain(ins.p[4])];
     const uint32* RESTRICT matches = (const uint32*)tile.columns[plain(ins.p[5])];
     const int rows = tile.rows;
+    if (LANES == 1) for (int i = 0; i < rows; ++i) PREFETCH(matches + begins[probe[i]]);
     EACH_ROW(i, rows) {
         const uint32 row = probe[i];
         const int64 k = row_number(tile, i) - offsets[row];

@@ -26,13 +26,30 @@ DEVICE void op_Probe(const Tile& tile, const Instruction& ins) {
     const GroupTable table = *(const GroupTable*)operand<Slot>(tile, ins.p[4])->low;
     const int64 step = tile.launch->tile_rows;
     const int rows = tile.rows;
-    if (LANES == 1) {  // as in GroupFind: ask for all of a tile's heads before the first is needed
+    if (LANES == 1) {
+        // Heads and keys come from L2 or beyond: ask for all of a tile's before the first is needed.  Almost every key is that of
+        // its first head.
         const uint64 mask = uint64(table.head_mask);
+        const int64 words = table.key_words;
         for (int i = 0; i < rows; ++i) {
             uint64 hash = 0;
-            for (int64 w = 0; w < table.key_words; ++w) hash = hash_step(hash, uint64(keys[w * step + i]));
+            for (int64 w = 0; w < words; ++w) hash = hash_step(hash, uint64(keys[w * step + i]));
             PREFETCH(table.heads + (hash & mask));
         }
+        for (int i = 0; i < rows; ++i) {
+            uint64 hash = 0;
+            for (int64 w = 0; w < words; ++w) hash = hash_step(hash, uint64(keys[w * step + i]));
+            out[i] = uint32(table.heads[hash & mask]);
+            PREFETCH(table.keys + (int64(out[i]) - (out[i] != 0)) * words);
+        }
+        for (int i = 0; i < rows; ++i) {
+            if (!alive[i] || out[i] == 0) { out[i] = 0; continue; }
+            const int64* key = table.keys + (int64(out[i]) - 1) * words;
+            bool same = true;
+            for (int64 w = 0; w < words; ++w) same &= key[w] == keys[w * step + i];
+            if (!same) out[i] = uint32(find_entry(table, keys + i, step) + 1);
+        }
+        return;
     }
     EACH_ROW(i, rows) out[i] = alive[i] ? uint32(find_entry(table, keys + i, step) + 1) : 0;
 }

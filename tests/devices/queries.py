@@ -181,6 +181,16 @@ QUERIES = [
     "SELECT month, carrier FROM (SELECT month, carrier, count(*) AS n FROM flights GROUP BY ALL) WHERE n > 70 ORDER BY n DESC",
     "SELECT avg(n), max(m) FROM (SELECT tail, count(*) AS n, min(delay) AS m FROM flights GROUP BY tail)",
     "SELECT id FROM flights LIMIT 0",
+    # joins: by numbers, by words, of texts; one match and many; conditions that are no keys
+    "SELECT f.id, d.x, d.t FROM flights f JOIN dozen d ON f.tail = 'N' || d.n WHERE f.delay > 5",
+    "SELECT f.id, d.x FROM flights f LEFT JOIN dozen d ON f.month = d.n AND f.ratio < d.x WHERE f.id < 3000",
+    "SELECT a.id, b.id AS other, b.tail FROM flights a JOIN flights b ON a.tail = b.tail AND a.big < b.big WHERE a.month = 3",
+    "SELECT a.carrier, count(*), sum(b.delay), min(b.tail) FROM flights a JOIN flights b ON a.wide = b.wide AND a.day = b.day GROUP BY 1",
+    "SELECT id FROM flights f SEMI JOIN dozen d ON f.delay = d.n ANTI JOIN flights e ON f.tail = e.tail AND f.id < e.id",
+    "SELECT d.n, e.t, e.x FROM dozen d FULL JOIN (SELECT * FROM dozen WHERE n > 2) e ON d.t = e.t AND d.x IS NOT DISTINCT FROM e.x",
+    "SELECT count(*), sum(a.n * b.n) FROM dozen a, dozen b, dozen c WHERE a.n + b.n > c.n AND a.t <> c.t",
+    "SELECT f.id, e.id AS other FROM flights f RIGHT JOIN empty e ON f.id = e.id UNION ALL SELECT id, month FROM flights LEFT JOIN empty USING (id, month)",
+    "SELECT id, month IN (SELECT n FROM dozen) AS m FROM flights WHERE delay NOT IN (SELECT n FROM dozen WHERE n > 1) AND id < 2000",
     # unions, values, constants
     "SELECT carrier, delay FROM flights UNION ALL SELECT t, n FROM dozen UNION ALL SELECT origin, NULL FROM flights",
     "SELECT x, count(*) FROM (SELECT ratio AS x FROM flights UNION ALL SELECT x FROM dozen) GROUP BY x",

@@ -163,11 +163,11 @@ KERNEL_FAULTS = (
         f"{BLOCKS} -k test_keys_of_one_hash",
     ),
     kernel(
-        "a probe finds the entry before",
+        "a row that does not count is looked up",
         "group",
         "ops_probe.cuh",
-        "uint32(find_entry(table, keys + i, step) + 1) : 0",
-        "uint32(find_entry(table, keys + i, step)) : 0",
+        "if (!alive[i] || out[i] == 0) {",
+        "if (out[i] == 0) {",
         f"{BLOCKS} -k probe",
     ),
     kernel(
