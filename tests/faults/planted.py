@@ -578,4 +578,28 @@ OTHER_FAULTS = (
             ),
         )
     ),
+    Fault(
+        "EXCEPT keeps the rows that are on both sides",
+        "set operations",
+        "planner/emit/set_operations.py",
+        'terms = [Comparison(BOOLEAN, "=", right, none)]',
+        'terms = [Comparison(BOOLEAN, ">", right, none)]',
+        "tests/planner/test_golden.py -k 'golden_one and except'",
+    ),
+    Fault(
+        "a NULL that UPDATE sets is a value",
+        "changes",
+        "storage/changes.py",
+        "mask[places] = True if new[1] is None else new[1]",
+        "mask[places] = True",
+        "tests/storage/test_changes.py -k values_are_replaced",
+    ),
+    Fault(
+        "a kept plan outlives its view",
+        "plan cache",
+        "gpudb/session.py",
+        "return self.view(key) if layout is None else layout.version",
+        "return None if layout is None else layout.version",
+        "tests/session/test_plan_cache.py -k outlive",
+    ),
 )

@@ -49,6 +49,7 @@ OTHERS = {
     "limit-without-order": "SELECT id FROM small LIMIT 7",
     "union-all-of-types": "SELECT n, name FROM small UNION ALL SELECT flightnum, dest_state FROM flights",
     "intersect": "SELECT n, flag FROM small WHERE v > 3 INTERSECT SELECT n, flag FROM small WHERE v < 9",
+    "except": "SELECT n, flag FROM small EXCEPT SELECT n, flag FROM small WHERE v > 3",
     "except-all": "SELECT n FROM small EXCEPT ALL SELECT flightnum FROM flights WHERE arrdelay > 0",
     "union-by-name": "SELECT n, name FROM small UNION BY NAME SELECT v, n FROM small",
     "series": "SELECT x * 2, day FROM (SELECT x, DATE '2020-01-01' + x::INTEGER AS day FROM range(5, 50, 3) t(x)) WHERE x > 9",
