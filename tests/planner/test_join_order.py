@@ -119,3 +119,12 @@ def test_any_joins_of_several_tables_have_the_rows_of_duckdb(
     if wanted[0] > 300_000:
         pytest.skip("too many rows to compare")
     assert Counter(ours.execute(sql).fetchall()) == Counter(theirs.execute(sql).fetchall()), sql
+
+
+def test_a_fact_is_streamed_past_dimensions_whose_rows_the_bounds_exaggerate() -> None:
+    connection = gpudb.connect()
+    connection.execute("CREATE TABLE few AS SELECT 'C' || range AS name, range % 3 AS kind FROM range(20)")
+    connection.execute("CREATE TABLE many AS SELECT 'C' || range % 20 AS name, range % 365 AS day FROM range(300000)")
+    sql = "EXPLAIN SELECT count(*) FROM many JOIN few USING (name) WHERE kind = 1"
+    scans = [row[2].split()[1] for row in connection.execute(sql).fetchall() if row[0] is None and "Scan" in row[2]]
+    assert scans == ["many", "few"]
