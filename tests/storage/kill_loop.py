@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import signal
 import sys
 import time
@@ -83,6 +84,8 @@ def main(path: str, seconds: float) -> int:
             finally:
                 os._exit(status)
         os.close(pipe)
+        if kills % 2:  # wait until it has opened: every other writer gets to commit, however slow the machine is
+            select.select([read], [], [], 5.0)
         time.sleep(random.uniform(0.0, 0.12))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
