@@ -50,6 +50,7 @@ def test_every_figure_is_measured_on_the_cpu(tmp_path: Path) -> None:
     assert len(measured) > 40 and all(line["of_copy"] is not None and line["device_s"] > 0 for line in measured)
 
 
+@pytest.mark.slow
 def test_parity_is_sampled_until_the_time_is_over(tmp_path: Path) -> None:
     status, lines = run(tmp_path / "lines", "--on", "cpu", "--minutes", "0.2", "--parts", "parity", "--seed", "3")
     sets = [line for line in lines if line.get("part") == "parity"]
@@ -57,6 +58,7 @@ def test_parity_is_sampled_until_the_time_is_over(tmp_path: Path) -> None:
     assert all(line["seed"] == 3 and line["against"] == "cpu" for line in sets)
 
 
+@pytest.mark.slow
 def test_without_time_nothing_is_measured_and_the_lines_say_so(tmp_path: Path) -> None:
     _, lines = run(tmp_path / "lines", "--on", "cpu", "--minutes", "0")
     assert {line["left_out"] for line in lines if line.get("part") == "figures" and "left_out" in line} == {
@@ -85,6 +87,7 @@ def test_parity_finds_a_device_whose_answers_differ_in_a_byte(tmp_path: Path) ->
     assert problems and all("row " in line["problem"] for line in problems)
 
 
+@pytest.mark.slow
 def test_a_figure_that_fails_is_a_line_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> Made:
         raise ValueError("no such\ntable")
