@@ -67,7 +67,7 @@ class WithGpu(Devices):
         super().__init__()
         self.gpu = gpu
 
-    def _make(self, name: str, settings: Mapping[str, Any]) -> Any:  # type: ignore[override]
+    def _make(self, name: str, settings: Mapping[str, Any]) -> Any:  # type: ignore[override]  # theirs is static
         return self.gpu if name == "cuda" else Devices._make(name, settings)
 
 

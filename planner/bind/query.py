@@ -737,7 +737,7 @@ def aggregate(plan: Node, groups: Groups) -> Node:
         (key.name if isinstance(key, Column) else f"key {i}", key.type) for i, key in enumerate(groups.keys)
     )
     columns += tuple((call.name, call.type) for call in groups.aggregates)
-    return Aggregate(columns, plan, keys, calls)  # type: ignore[arg-type]
+    return Aggregate(columns, plan, keys, calls)  # type: ignore[arg-type]  # attached() gives calls for calls
 
 
 def only_shown(plan: Node, scope: Scope) -> Node:

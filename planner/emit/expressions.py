@@ -13,6 +13,7 @@ Past 600 lines, since values and conditions ask each other: a comparison is a va
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,7 +105,7 @@ def common_form(sql: SqlType, values: list[Value]) -> CommonForm:
 class ExpressionEmitter(CastEmitter):
     """Lowers expressions over `inputs`, the values of a node's input columns, into one pipeline."""
 
-    def __init__(self, builder: PipelineBuilder, inputs: list[Value], alive: Operand | None) -> None:
+    def __init__(self, builder: PipelineBuilder, inputs: Sequence[Value], alive: Operand | None) -> None:
         self.builder = builder
         self.inputs = inputs
         self.alive = alive

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gpudb.planner.emit.builder import PipelineBuilder, Value
@@ -178,7 +179,7 @@ class JoinEmitter:
         builder: PipelineBuilder, inputs: Sequence[Value], residual: Expression, alive: Operand | None
     ) -> Operand:
         """Mask of the rows alive for which the condition is TRUE."""
-        mask = ExpressionEmitter(builder, inputs, alive).filter(conjuncts(residual))  # type: ignore[arg-type]
+        mask = ExpressionEmitter(builder, inputs, alive).filter(conjuncts(residual))
         found = builder.both(alive, mask)
         assert found is not None
         return found
@@ -196,9 +197,9 @@ class JoinEmitter:
         from gpudb.planner.emit.query import LazyValues
 
         width = len(node.left.columns)
-        makers: list[Callable[[], Value]] = [lambda k=k: left[k] for k in range(width)]  # type: ignore[misc]
+        makers: list[Callable[[], Value]] = [partial(left.__getitem__, k) for k in range(width)]
         for k in range(len(node.right.columns)):
-            makers.append(lambda k=k: right.value(builder, k, row, matched))  # type: ignore[misc]
+            makers.append(partial(right.value, builder, k, row, matched))
         return LazyValues(makers)
 
     def _joined(self, node: Join, stream: Stream, right: Rows, row: Operand, matched: Operand) -> Stream:
@@ -277,7 +278,7 @@ class JoinEmitter:
         matched, row = self._row_found(builder, found)
         makers: list[Callable[[], Value]] = []
         for k in range(len(node.left.columns)):
-            makers.append(lambda k=k: pairs.probe.value(builder, k, probe, None))  # type: ignore[misc]
+            makers.append(partial(pairs.probe.value, builder, k, probe, None))
         return builder, LazyValues(makers), probe, row, matched
 
     def _over_pairs(self, node: Join, pairs: Pairs) -> Stream:
@@ -298,10 +299,10 @@ class JoinEmitter:
         """The stream with the columns that come out of a join, from those of both inputs and the mark."""
         from gpudb.planner.emit.query import LazyValues
 
-        makers: list[Callable[[], Any]] = []
-        for k in node.outputs:
-            makers.append(lambda k=k: mark if k == node.width else values[k])  # type: ignore[misc]
-        return replace(stream, values=LazyValues(makers))
+        def column(number: int) -> Any:
+            return mark if number == node.width else values[number]
+
+        return replace(stream, values=LazyValues([partial(column, number) for number in node.outputs]))
 
     def _true_pairs(self, node: Join, pairs: Pairs) -> Pairs:
         """The pairs for which the condition is TRUE: their build rows emitted, begun and counted by probe row."""
@@ -340,8 +341,10 @@ class JoinEmitter:
         builder = opened.builder
         counts = builder.column(runs.counts.index, runs.counts.part, R.U32, runs.counts.step)
         matched = builder.make("Ne", R.MASK, counts, builder.slot(PlainSlot(R.U32, 0)))
-        makers: list[Callable[[], Value]] = []
-        for k in range(len(node.left.columns)):
-            makers.append(lambda k=k: opened.values[places[k]])  # type: ignore[misc]
+
+        def column(number: int) -> Value:  # where nobody asks for a column it was not emitted and has no place
+            return opened.values[places[number]]
+
+        makers = [partial(column, k) for k in range(len(node.left.columns))]
         stream = Stream(builder, LazyValues(makers), None, opened.row_bound)
         return self._joined(node, stream, runs.build.rows, matched, matched)

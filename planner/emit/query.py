@@ -111,7 +111,7 @@ class Stream:
 
     def emitter(self) -> ExpressionEmitter:
         """An expression emitter over this stream's columns."""
-        return ExpressionEmitter(self.builder, self.values, self.alive)  # type: ignore[arg-type]
+        return ExpressionEmitter(self.builder, self.values, self.alive)
 
 
 @dataclass(frozen=True)
@@ -499,9 +499,10 @@ class QueryEmitter:
             inner = ExpressionEmitter(builder, [], None)
             makers: list[Callable[[], Value]] = []
             for k in range(len(node.keys)):
-                makers.append(lambda k=k: keys.value(inner, rows, k))  # type: ignore[misc]
+                makers.append(partial(keys.value, inner, rows, k))
             for finish in finishes:
-                makers.append(lambda finish=finish: finish(inner, rows))  # type: ignore[misc]
+                assert finish is not None, "every aggregate was fed"
+                makers.append(partial(finish, inner, rows))
             return Stream(builder, LazyValues(makers), None, bound)
 
         return reopen
