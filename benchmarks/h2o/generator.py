@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from benchmarks.tables import table_of
+
 FORMAT = 1  # part of the folder's name: raise it when the same seed gives other rows
 CHUNK_ROWS = 1 << 20
 
@@ -79,13 +81,6 @@ def spelled(numbers: np.ndarray, digits: int) -> pa.Array:
     distinct, codes = np.unique(numbers, return_inverse=True)
     names = pa.array([f"id{number:0{digits}}" for number in distinct.tolist()])
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), names).cast(pa.string())
-
-
-def table_of(**columns: pa.Array | np.ndarray) -> pa.Table:
-    """A table none of whose columns has NULLs, and whose schema says so."""
-    arrays = [values if isinstance(values, pa.Array) else pa.array(values) for values in columns.values()]
-    fields = [pa.field(name, array.type, nullable=False) for name, array in zip(columns, arrays, strict=True)]
-    return pa.table(arrays, schema=pa.schema(fields))
 
 
 def write(path: Path, rows: int, chunk: Callable[[int, int], pa.Table]) -> str:

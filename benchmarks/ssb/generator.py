@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from benchmarks.tables import table_of
+
 FORMAT = 1  # part of the folder's name: raise it when the same seed gives other rows
 ORDERS = 1_500_000  # at scale 1, of one to seven lines
 CHUNK_ORDERS = 1 << 18
@@ -75,13 +77,6 @@ def write(folder: Path, scale: float, seed: int) -> dict[str, str]:
 def part_rows(scale: float) -> float:
     """200,000 x (1 + log2 SF); below scale 1 in proportion."""
     return 200_000 * (1 + math.log2(scale)) if scale >= 1 else 200_000 * scale
-
-
-def table_of(**columns: pa.Array | np.ndarray | list[str]) -> pa.Table:
-    """A table none of whose columns has NULLs, and whose schema says so."""
-    arrays = [pa.array(values) if not isinstance(values, pa.Array) else values for values in columns.values()]
-    fields = [pa.field(name, array.type, nullable=False) for name, array in zip(columns, arrays, strict=True)]
-    return pa.table(arrays, schema=pa.schema(fields))
 
 
 def chosen(names: list[str] | tuple[str, ...], codes: np.ndarray) -> pa.Array:
