@@ -99,6 +99,14 @@ class Column(Expression):
 
 
 @record
+class Outer(Expression):
+    """Value `index` of those that a subquery takes of the row outside of it; joins take its place before any rule."""
+
+    index: int
+    name: str
+
+
+@record
 class Call(Expression):
     """A scalar function or operator of the registry; arguments already have the overload's types.
 

@@ -58,17 +58,22 @@ def is_aggregate(name: str) -> bool:
     return name in _NAMES or name in _LATER
 
 
+def _not_allowed(binder: ExpressionBinder, written: str, place: Span | None) -> BindError:
+    return BindError(
+        f"aggregate function is not allowed in {binder.clause}: {written}",
+        span=place,
+        hint="use HAVING" if binder.clause == "WHERE" else None,
+    )
+
+
 def bind_aggregate(binder: ExpressionBinder, written: str, node: Any, condition: Any) -> Expression:
     """`name([DISTINCT] arguments [ORDER BY ...]) [FILTER (WHERE condition)]`."""
     place = own_span(node)
     if written in _LATER:
         raise NotSupportedError(f"aggregate function is not supported: {written}", span=place)
-    if not binder.aggregates:
-        raise BindError(
-            f"aggregate function is not allowed in {binder.clause}: {written}",
-            span=place,
-            hint="use HAVING" if binder.clause == "WHERE" else None,
-        )
+    before = [len(query.arguments) for query in binder.context.outer]
+    if not binder.aggregates and not before:
+        raise _not_allowed(binder, written, place)
     name = _NAMES[written]
     nodes, distinct = _arguments(name, node)
     inner = binder.inside_aggregate(written)
@@ -89,7 +94,11 @@ def bind_aggregate(binder: ExpressionBinder, written: str, node: Any, condition:
         from gpudb.planner.expressions import conjunction, conjuncts
 
         filter_ = conjunction((*conjuncts(filter_), *conjuncts(call.filter)))
-    return AggregateCall(call.type, call.name, call.arguments, distinct, filter_ or call.filter, span=span)
+    found = AggregateCall(call.type, call.name, call.arguments, distinct, filter_ or call.filter, span=span)
+    outer = binder.context.outer_aggregate(found, before) if before else None
+    if outer is None and not binder.aggregates:
+        raise _not_allowed(binder, written, place)
+    return outer or found
 
 
 def _arguments(name: str, node: Any) -> tuple[list[Any], bool]:

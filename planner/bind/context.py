@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpudb.catalog import Catalog, qualified
 from gpudb.errors import BindError, CatalogError, InterfaceError
-from gpudb.planner.expressions import Expression, Literal, Span
+from gpudb.planner.expressions import AggregateCall, Column, Expression, Literal, Outer, Span
 from gpudb.planner.parse import Parsed, most_written
 from gpudb.planner.tokens import PARAMETER, TYPE, plain
 from gpudb.types import NULL, SqlType
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.scope import Scope
+
+
+@dataclass
+class Enclosing:
+    """A query around the subquery that is being bound: its scope, and the values that the subquery takes of a row of it.
+
+    aggregates  whether these values may hold aggregates of it
+    hidden      a CTE is being bound, which was written outside of this query and cannot see it
+    """
+
+    scope: Scope
+    aggregates: bool = False
+    arguments: list[Expression] = field(default_factory=list)
+    hidden: bool = False
+
+    def outside(self, part: Expression) -> Expression:
+        """What an `Outer` of the subquery is in this query; other parts as they are."""
+        return self.arguments[part.index] if isinstance(part, Outer) else part
 
 
 @dataclass
@@ -25,7 +44,7 @@ class Context:
     parameter_values  their values, in the form of `Literal.value`, as far as known
     consumed          slots whose value shaped the plan
     tables            catalog keys of the tables and views read
-    outer             scopes of the queries around the subquery that is being bound
+    outer             the queries around the subquery that is being bound, the innermost last
     volatile          the plan holds the time of binding, and must not be used again
     recursions        in how many recursive CTEs' steps we are
     open_views        views whose queries are being bound, in lower case
@@ -39,9 +58,59 @@ class Context:
     consumed: set[int] = field(default_factory=set)
     tables: set[str] = field(default_factory=set)
     volatile: bool = False
-    outer: list[Scope] = field(default_factory=list)
+    outer: list[Enclosing] = field(default_factory=list)
     open_views: tuple[str, ...] = ()
     recursions: int = 0
+
+    def outer_column(self, name: str, relation: str | None, span: Span | None) -> Outer | None:
+        """A column of the innermost query around that has it."""
+        for level in reversed(range(len(self.outer))):
+            query = self.outer[level]
+            found = None if query.hidden else query.scope.find(name, relation, span)
+            if found is not None:
+                return self.handed_down(found, level, name, span)
+        return None
+
+    def handed_down(self, value: Expression, level: int, name: str, span: Span | None) -> Outer:
+        """An expression over the query around at `level`, through all subqueries in between."""
+        for query in self.outer[level:]:
+            if value not in query.arguments:
+                query.arguments.append(value)
+            value = Outer(value.type, query.arguments.index(value), name, span=span)
+        assert isinstance(value, Outer), "there is a query around"
+        return value
+
+    def outer_aggregate(self, call: AggregateCall, before: Sequence[int]) -> Outer | None:
+        """An aggregate of nothing but outer columns belongs to the query that has these; None for another.
+
+        before  how many arguments each query around had before the call's own
+        """
+        parts = list(call.walk())
+        if any(isinstance(part, Column) for part in parts) or not any(isinstance(part, Outer) for part in parts):
+            return None
+        raised: Expression = call
+        for level in reversed(range(len(self.outer))):
+            query = self.outer[level]
+            raised = raised.transform(query.outside)
+            if any(isinstance(part, Column) for part in raised.walk()):
+                break
+        if not query.aggregates:
+            raise BindError(f"aggregate function of outer columns is not allowed here: {call.name}", span=call.span)
+        for around, count in zip(self.outer, before, strict=True):
+            del around.arguments[count:]
+        return self.handed_down(raised, level, call.name, call.span)
+
+    @contextmanager
+    def outside_of(self, depth: int) -> Iterator[None]:
+        """While a query is bound that stands in just the `depth` outermost ones."""
+        hidden = [query for query in self.outer[depth:] if not query.hidden]
+        for query in hidden:
+            query.hidden = True
+        try:
+            yield
+        finally:
+            for query in hidden:
+                query.hidden = False
 
     def is_literal_token(self, expression: Expression) -> bool:
         """Whether a Literal still is the number or string as written (or its negative): it then adapts to other types.

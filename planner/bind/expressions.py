@@ -10,10 +10,10 @@ from gpudb.errors import BindError, DataError, NotSupportedError
 from gpudb.planner.bind import functions
 from gpudb.planner.bind.casts import as_boolean, bind_type, case_type, cast, common_type, comparison_type
 from gpudb.planner.bind.context import Context, join_spans, own_span, span_of
-from gpudb.planner.bind.names import chain, describe
+from gpudb.planner.bind.names import OPPOSITES, chain, describe
 from gpudb.planner.bind.operators import arithmetic, bit_not, compare, concatenate, negate
 from gpudb.planner.bind.scope import Scope
-from gpudb.planner.bind.subqueries import Subquery, membership, one_column
+from gpudb.planner.bind.subqueries import Subquery, one_column, quantified
 from gpudb.planner.expressions import (
     AggregateCall,
     And,
@@ -136,8 +136,9 @@ class ExpressionBinder:
             return column
         if alias is not None:
             return alias
-        if any(outer.find(name, plain(relation) if relation else None, span) for outer in self.context.outer):
-            raise NotSupportedError(f"a subquery that looks at a row outside of it is not supported: {name}", span=span)
+        outer = self.context.outer_column(name, plain(relation) if relation else None, span)
+        if outer is not None:
+            return outer
         raise self.scope.missing(name, relation, span, list(self.aliases))
 
     def positional(self, node: Any) -> Expression:
@@ -214,9 +215,10 @@ class ExpressionBinder:
         return concatenate(self.context, operands, join_spans(*(operand.span for operand in operands)))
 
     def comparison(self, node: Any, operator: str) -> Expression:
-        for side in (node.this, node.expression):
-            if side.key in ("any", "all"):
-                raise NotSupportedError(f"{describe(side)} is not supported", span=span_of(node))
+        if node.this.key in ("any", "all"):
+            raise NotSupportedError(f"{describe(node.this)} on the left is not supported", span=span_of(node))
+        if node.expression.key in ("any", "all"):
+            return self.quantified(node, operator)
         return compare(self.context, operator, self.bind(node.this), self.bind(node.expression))
 
     def bind_and(self, node: Any) -> Expression:
@@ -243,20 +245,43 @@ class ExpressionBinder:
 
     # --- Subqueries --------------------------------------------------------------------------------------------------
 
-    def subplan(self, node: Any, query: Any) -> Node:
-        """The plan of a subquery."""
+    def subplan(self, node: Any, query: Any) -> tuple[Node, tuple[Expression, ...]]:
+        """(the plan of a subquery, the values that it takes of a row of this query)."""
         if self.query is None:
             raise NotSupportedError(f"{describe(node)} in {self.clause} is not supported", span=span_of(node))
-        return self.query.subquery(query, self.scope)
+        return self.query.subquery(query, self.scope, self.aggregates)
 
     def bind_subquery(self, node: Any) -> Expression:
         """A query as a value."""
         span = span_of(node)
-        plan = one_column(self.subplan(node, node), span)
-        return Subquery(plan.columns[0][1], "value", plan, span=span)
+        plan, arguments = self.subplan(node, node)
+        plan = one_column(plan, span)
+        return Subquery(plan.columns[0][1], "value", plan, arguments, span=span)
 
     def bind_exists(self, node: Any) -> Expression:
-        return Subquery(BOOLEAN, "exists", self.subplan(node, node.this), span=span_of(node))
+        plan, arguments = self.subplan(node, node.this)
+        return Subquery(BOOLEAN, "exists", plan, arguments, span=span_of(node))
+
+    def operands(self, node: Any) -> list[Expression]:
+        """What is compared with the columns of a subquery: (a, b), or one expression."""
+        return [self.bind(item) for item in (node.expressions if node.key == "tuple" else [node])]
+
+    def quantified(self, node: Any, operator: str) -> Expression:
+        """operand operator ANY (query) or ALL (query), which is NOT ANY of the opposite."""
+        side, span = node.expression, span_of(node)
+        query = side.this
+        if query.key not in ("subquery", "select", "union", "except", "intersect", "values"):
+            raise NotSupportedError(f"{side.key.upper()} of a list is not supported", span=span, hint="write IN (...)")
+        if operator not in OPPOSITES:
+            raise NotSupportedError(f"{describe(node)} is not supported", span=span)
+        operands = self.operands(node.this)
+        if len(operands) > 1:
+            raise NotSupportedError(
+                f"{side.key.upper()} of rows of columns is not supported", span=span, hint="write IN"
+            )
+        chosen = OPPOSITES[operator] if side.key == "all" else operator
+        found = quantified(self.context, operands, chosen, *self.subplan(node, query), span)
+        return Not(BOOLEAN, found, span=span) if side.key == "all" else found
 
     def bind_between(self, node: Any) -> Expression:
         operands = [self.bind(node.this), self.bind(node.args["low"]), self.bind(node.args["high"])]
@@ -277,8 +302,8 @@ class ExpressionBinder:
         if query is None and len(node.expressions) == 1 and node.expressions[0].key == "values":
             query = node.expressions[0]
         if query is not None:
-            argument, plan = self.bind(node.this), self.subplan(node, query)
-            return membership(self.context, argument, plan, span_of(node))
+            operands = self.operands(node.this)
+            return quantified(self.context, operands, "=", *self.subplan(node, query), span_of(node))
         if not node.expressions:
             raise NotSupportedError("IN without a list in parentheses is not supported", span=span_of(node))
         operands = [self.bind(node.this), *(self.bind(item) for item in node.expressions)]

@@ -16,6 +16,8 @@ from gpudb.planner.bind.context import not_found, own_span, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.operators import compare
 from gpudb.planner.bind.scope import Relation, Scope
+from gpudb.planner.bind.subqueries import filtered, has_subquery, lateral
+from gpudb.planner.bind.unnesting import columns_of
 from gpudb.planner.expressions import Coalesce, Column, Expression, Literal, Span, conjunction
 from gpudb.planner.logical import Join, Node, OutputColumn, Project, UnionAll
 from gpudb.planner.rules.rewriting import renumber
@@ -37,15 +39,43 @@ def bind_joins(query: QueryBinder, first: Side, joins: list[Any]) -> Side:
     """The relation `first` joined with the others in turn; a comma binds less than JOIN does."""
     groups = [first]
     for node in joins:
-        right = Side(*query.relation(node.this))
-        if _is_comma(query, node):
+        comma = _is_comma(query, node)
+        if comma and node.this.key in ("subquery", "lateral"):  # it may look at all that stands before it
+            groups = [_all(groups)]
+        plan, scope, arguments = query.dependent_relation(node.this, groups[-1].scope)
+        right = Side(plan, scope)
+        if arguments:
+            groups[-1] = _lateral(query, groups[-1], right, arguments, node)
+        elif comma:
             groups.append(right)
         else:
             groups[-1] = bind_join(query, groups[-1], right, node)
+    return _all(groups)
+
+
+def _all(groups: list[Side]) -> Side:
+    """All pairs of the groups."""
     joined = groups[0]
     for group in groups[1:]:
         joined = _joined(joined, group, "inner", None, [])
     return joined
+
+
+def _lateral(query: QueryBinder, left: Side, right: Side, arguments: tuple[Expression, ...], node: Any) -> Side:
+    """A subquery that looks at the relations before it, beside these."""
+    span, on = span_of(node), node.args.get("on")
+    kind = " ".join(str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")).strip()
+    if kind not in ("", "INNER", "CROSS", "LEFT", "LEFT OUTER") or node.args.get("using"):
+        what = "USING" if node.args.get("using") else kind
+        raise NotSupportedError(
+            f"{what} JOIN of a subquery that looks at the tables before it is not supported", span=span
+        )
+    condition = None
+    scope = _both(left.scope, right.scope, span)
+    if on is not None:
+        condition = ExpressionBinder(query.context, scope, clause="ON", query=query).condition(on)
+    how = "left" if kind.startswith("LEFT") else "inner"
+    return Side(lateral(left.plan, right.plan, arguments, how, span, condition), scope)
 
 
 def _is_comma(query: QueryBinder, node: Any) -> bool:
@@ -54,7 +84,7 @@ def _is_comma(query: QueryBinder, node: Any) -> bool:
         return False
     place = span_of(node.this)
     before = query.context.parsed.sql[: place[0]] if place is not None else ""
-    if re.search(r"\bjoin[\s(]*$", before, re.IGNORECASE):
+    if re.search(r"\bjoin(\s+lateral)?[\s(]*$", before, re.IGNORECASE):
         raise BindError("JOIN wants ON or USING", span=place, hint="CROSS JOIN makes all pairs")
     return True
 
@@ -77,8 +107,10 @@ def bind_join(query: QueryBinder, left: Side, right: Side, node: Any) -> Side:
     elif on is None and not using:
         raise BindError("JOIN wants ON or USING", span=span, hint="CROSS JOIN makes all pairs")
     if on is not None:
-        binder = ExpressionBinder(query.context, _both(left.scope, right.scope, span), clause="ON")
+        binder = ExpressionBinder(query.context, _both(left.scope, right.scope, span), clause="ON", query=query)
         condition = binder.condition(on)
+        if has_subquery(condition):
+            return _joined_by_subqueries(left, right, how, condition, span)
         return _joined(left, right, how, condition, [], span)
     pairs = [_pair(left.scope, right.scope, name, node) for name in using]
     width = len(left.scope.columns)
@@ -88,6 +120,21 @@ def bind_join(query: QueryBinder, left: Side, right: Side, node: Any) -> Side:
     )
     joined = _joined(left, right, how, conjunction(terms), pairs, span)
     return _merged(query, joined, pairs, width) if how == "full" and pairs else joined
+
+
+def _joined_by_subqueries(left: Side, right: Side, how: str, condition: Expression, span: Span | None) -> Side:
+    """A join whose condition holds subqueries: they belong to the rows of the right side that a left row has."""
+    if how not in ("inner", "left", "right"):
+        raise NotSupportedError(f"a subquery in ON of {how.upper()} JOIN is not supported", span=span)
+    joined = _joined(left, right, "inner", None, [], span)
+    if how == "inner":
+        return replace(joined, plan=filtered(joined.plan, condition))
+    if how == "left":
+        return replace(joined, plan=lateral(left.plan, right.plan, (), "left", span, condition))
+    width, total = len(left.plan.columns), len(joined.plan.columns)
+    plan = lateral(right.plan, left.plan, (), "left", span, _swapped(condition, width, total))
+    back = columns_of(plan)
+    return replace(joined, plan=Project(joined.plan.columns, plan, (*back[total - width :], *back[: total - width])))
 
 
 def _common_names(left: Scope, right: Scope, span: Span | None) -> list[str]:

@@ -105,6 +105,9 @@ _WORDS = frozenset(
 )
 
 
+OPPOSITES = {"=": "<>", "<>": "=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
 class _Printer:
     """Trees to text; one method per kind of node that is no operator."""
 
@@ -135,6 +138,8 @@ class _Printer:
             operator = self.power(node)
         elif node.key == "div" and self.integer_division:
             operator = "//"
+        elif node.expression.key == "all":
+            return f"(NOT ({self.print(node.this)} {OPPOSITES[operator]} {self.print_any(node.expression)}))"
         return f"({self.print(node.this)} {operator} {self.print(node.expression)})"
 
     def power(self, node: Any) -> str:
@@ -243,6 +248,12 @@ class _Printer:
 
     def print_exists(self, node: Any) -> str:
         return f"EXISTS({self.written(node.this)})"
+
+    def print_any(self, node: Any) -> str:
+        return f"ANY({self.written(node.this.this if node.this.key == 'subquery' else node.this)})"
+
+    def print_tuple(self, node: Any) -> str:
+        return f'"row"({self.list(node.expressions)})'
 
     def written(self, query: Any) -> str:
         """A subquery as it stands in the statement, between its parentheses."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpudb.errors import BindError, Error, NotSupportedError
 from gpudb.planner.bind.casts import cast, common_type
-from gpudb.planner.bind.context import Context, catalog_name, not_found, own_span, span_of
+from gpudb.planner.bind.context import Context, Enclosing, catalog_name, not_found, own_span, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate, position_of
 from gpudb.planner.bind.folding import folded
 from gpudb.planner.bind.grouping import Groups, by_value
@@ -23,7 +23,7 @@ from gpudb.planner.bind.series import SERIES_FUNCTIONS, series
 from gpudb.planner.bind.set_operations import combined, distinct, first_of_each
 from gpudb.planner.bind.subqueries import attached, filtered
 from gpudb.planner.bind.views import view_plan
-from gpudb.planner.expressions import Column, Expression, Literal, Span
+from gpudb.planner.expressions import Column, Expression, Literal, Outer, Span
 from gpudb.planner.logical import (
     Aggregate,
     Limit,
@@ -69,6 +69,7 @@ _UNSUPPORTED_PARTS = {
 class CommonTable:
     """A CTE: its query, bound anew wherever it is used, and the CTEs it sees.
 
+    depth      in how many queries around it stands: it sees these alone
     recursive  the query names the CTE itself
     plan       instead of a query: the rows that a recursion made before
     """
@@ -77,6 +78,7 @@ class CommonTable:
     query: Any
     columns: tuple[str, ...]
     visible: dict[str, CommonTable]
+    depth: int = 0
     recursive: bool = False
     plan: Node | None = None
 
@@ -123,7 +125,8 @@ class QueryBinder:
             name = plain(alias.name)
             columns = tuple(plain(column.name) for column in alias.args.get("columns") or ())
             recursive = bool(with_.args.get("recursive")) and mentions(expression.this, name)
-            self.tables[name.lower()] = CommonTable(name, expression.this, columns, dict(self.tables), recursive)
+            depth = len(self.context.outer)
+            self.tables[name.lower()] = CommonTable(name, expression.this, columns, dict(self.tables), depth, recursive)
 
     # --- Set operations ----------------------------------------------------------------------------------------------
 
@@ -190,13 +193,30 @@ class QueryBinder:
         )
         return Values(tuple(columns), cast_rows)
 
-    def subquery(self, node: Any, scope: Scope) -> Node:
-        """A subquery of an expression over a scope, which it must not look at."""
-        self.context.outer.append(scope)
+    def subquery(self, node: Any, scope: Scope, aggregates: bool) -> tuple[Node, tuple[Expression, ...]]:
+        """(the plan of a subquery of an expression over a scope, the values over the scope that it looks at)."""
+        around = Enclosing(scope, aggregates)
+        self.context.outer.append(around)
         try:
-            return QueryBinder(self.context, self.tables).bind(node)
+            return QueryBinder(self.context, self.tables).bind(node), tuple(around.arguments)
         finally:
             self.context.outer.pop()
+
+    def dependent_relation(self, node: Any, scope: Scope) -> tuple[Node, Scope, tuple[Expression, ...]]:
+        """What stands in FROM behind relations of that scope: its plan, its scope, and what it takes of a row of theirs."""
+        if node.key not in ("subquery", "lateral"):
+            return *self.relation(node), ()
+        around = Enclosing(scope)
+        self.context.outer.append(around)
+        try:
+            plan, own = self.relation(node)
+        finally:
+            self.context.outer.pop()
+        if all(
+            isinstance(value, Outer) for value in around.arguments
+        ):  # it only looks farther out, as if it stood alone
+            return *(self.relation(node) if around.arguments else (plan, own)), ()
+        return plan, own, tuple(around.arguments)
 
     # --- FROM --------------------------------------------------------------------------------------------------------
 
@@ -220,7 +240,7 @@ class QueryBinder:
             plan, name = unique_columns(self.context, only_shown(plan, scope)), None
         elif node.key == "table":
             plan, name = self.named(node)
-        elif node.key == "subquery":
+        elif node.key == "subquery" or (node.key == "lateral" and node.this.key == "subquery"):
             plan, name = unique_columns(self.context, QueryBinder(self.context, self.tables).bind(node.this)), None
         elif node.key == "values":
             plan, name = QueryBinder(self.context, self.tables).bind(node), None
@@ -257,10 +277,11 @@ class QueryBinder:
             common = self.tables.get(name.lower())
             if common is not None and common.plan is not None:
                 return common.plan, common.name
-            if common is not None and common.recursive:
-                return recursive_plan(self.context, common), common.name
             if common is not None:
-                plan = QueryBinder(self.context, common.visible).bind(common.query)
+                with self.context.outside_of(common.depth):
+                    if common.recursive:
+                        return recursive_plan(self.context, common), common.name
+                    plan = QueryBinder(self.context, common.visible).bind(common.query)
                 plan = unique_columns(self.context, plan)
                 columns = self.renamed(plan.columns, list(common.columns), node)
                 return renamed_plan(plan, columns), common.name

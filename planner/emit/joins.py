@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpudb.planner.emit.query import QueryEmitter, Stream
 
 R = RegisterType
+MORE_THAN_ONE = "a subquery used as an expression returns more than one row"
 
 
 @dataclass(frozen=True)
@@ -105,14 +106,21 @@ class JoinEmitter:
         if not by_pairs:
             build = self._build(node, number, "any")
             return self._looked_up(node, stream, keys, build)
-        if node.kind == "single" or number not in self.repeated:
+        if self._one_row(node) or number not in self.repeated:
             build = self._build(node, number, "one")
             return self._looked_up(node, stream, keys, build)
         build = self._build(node, number, "all")
+        if node.kind == "single" and node.residual is None:
+            return self._only_match(node, stream, keys, build)
         self._pairs[node] = self._paired(node, stream, keys, build)
         return self._pairs[node]()
 
     # ------------------------------------------------------------------------------------------- the build side
+
+    @staticmethod
+    def _one_row(node: Join) -> bool:
+        """May the right input have one row at most?"""
+        return node.kind == "single" and not node.keys and node.residual is None
 
     def _build(self, node: Join, number: int, form: str) -> BuildSide:
         """Emit and index the right input; once, however often the join is read."""
@@ -136,7 +144,7 @@ class JoinEmitter:
         step, became = self.query.emit(stream, [*(stream.values[k] for k in wanted), *words])
         count = len(wanted)
         places = tuple(range(count, count + len(words)))
-        single = (node.span,) if node.kind == "single" else None
+        single = (node.span,) if self._one_row(node) else None
         index = self.query.add(IndexRows(step, places, keys.numbers, form, number, single))
         columns = {k: (place, became[place]) for place, k in enumerate(wanted)}
         self._built[node] = BuildSide(Rows(step, columns), index, keys, stream.row_bound)
@@ -221,6 +229,35 @@ class JoinEmitter:
 
     # ------------------------------------------------------------------------------------------- several matches
 
+    def _only_match(self, node: Join, stream: Stream, keys: list[Value], build: BuildSide) -> Stream:
+        """A subquery's value where keys have several rows, but not those that are looked up, else the statement fails."""
+        begin, count = self._runs_of(stream.builder, self._entries(node, stream, keys, build), build)
+        return self._single(node, stream, build, begin, count, SourceColumn(2, "array", R.U32, build.index))
+
+    def _single(
+        self, node: Join, stream: Stream, build: BuildSide, begin: Operand, count: Operand, matches: SourceColumn
+    ) -> Stream:
+        """Go on with rows that have `count` matches from `begin` on, which may be one at most."""
+        builder, counts = stream.builder, Value(BIGINT, R.U32, count, None, 0, (1 << 32) - 1)
+        one = builder.slot(PlainSlot(R.U32, 1))
+        several = builder.make("Lt", R.MASK, one, counts.operand)
+        stream.emitter().fail_where(several, None, "DataError", MORE_THAN_ONE, node)
+        matched = builder.make("Ne", R.MASK, count, builder.slot(PlainSlot(R.U32, 0)))
+        column = builder.column(matches.index, matches.part, R.U32, matches.step)
+        row = builder.block_once("Gather", (R.U32, R.U32, R.U32), R.U32, column, begin)
+        found, none = builder.make("Convert", R.U32, matched), builder.slot(PlainSlot(R.U32, 0))
+        return self._joined(node, stream, build.rows, builder.make("MultiplyAdd", R.U32, row, found, none), matched)
+
+    def _runs_of(self, builder: PipelineBuilder, entries: Operand, build: BuildSide) -> tuple[Operand, Operand]:
+        """(the first match, the number of matches) of each row's entry."""
+        begin, count = (
+            builder.block_once(
+                "Gather", (R.U32, R.U32, R.U32), R.U32, builder.column(k, "array", R.U32, build.index), entries
+            )
+            for k in range(2)
+        )
+        return begin, count
+
     def _paired(self, node: Join, stream: Stream, keys: list[Value], build: BuildSide) -> Callable[[], Stream]:
         """Emit the probe side with its matches; what opens pipelines over the result."""
         pairs = self._matches(node, stream, keys, build, least=int(node.kind == "left" and node.residual is None))
@@ -234,13 +271,7 @@ class JoinEmitter:
     def _matches(self, node: Join, stream: Stream, keys: list[Value], build: BuildSide, least: int) -> Pairs:
         """The probe rows, emitted with where their matches begin and how many they are, and the number of pairs."""
         builder = stream.builder
-        entries = self._entries(node, stream, keys, build)
-        begin, count = (
-            builder.block_once(
-                "Gather", (R.U32, R.U32, R.U32), R.U32, builder.column(k, "array", R.U32, build.index), entries
-            )
-            for k in range(2)
-        )
+        begin, count = self._runs_of(builder, self._entries(node, stream, keys, build), build)
         if node.kind in ("inner", "semi"):
             some = builder.make("Ne", R.MASK, count, builder.slot(PlainSlot(R.U32, 0)))
             stream.alive, stream.filtered = builder.both(stream.alive, some), True
@@ -329,7 +360,7 @@ class JoinEmitter:
         )
 
     def _over_probe(self, node: Join, runs: Pairs) -> Stream:
-        """The stream of a SEMI, ANTI or mark join over its probe rows, whose true pairs were counted."""
+        """The stream of a SEMI, ANTI, mark or single join over its probe rows, whose true pairs were counted."""
         from gpudb.planner.emit.query import LazyValues, Left, Stream
 
         places = {k: place for k, (place, _) in runs.probe.columns.items()}
@@ -347,4 +378,7 @@ class JoinEmitter:
 
         makers = [partial(column, k) for k in range(len(node.left.columns))]
         stream = Stream(builder, LazyValues(makers), None, opened.row_bound)
+        if node.kind == "single":
+            begin = builder.column(runs.begins.index, runs.begins.part, R.U32, runs.begins.step)
+            return self._single(node, stream, runs.build, begin, counts, runs.matches)
         return self._joined(node, stream, runs.build.rows, matched, matched)

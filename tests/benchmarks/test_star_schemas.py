@@ -112,21 +112,13 @@ def test_h2o_joins_match_nine_rows_of_ten(tmp_path: Path) -> None:
     assert rows["j2"] == rows["j4"]
 
 
-# Subqueries that look at a row outside are not there yet.
-CORRELATED = {"Q2", "Q4", "Q17", "Q20", "Q21", "Q22"}
-
-
-def check_answers(workload: Workload, refused: set[str]) -> None:
-    """Every query, with two sets of literals, answers as DuckDB does; those of `refused` say that they are not supported."""
+def check_answers(workload: Workload) -> None:
+    """Every query, with two sets of literals, answers as DuckDB does."""
     oracle, ours = loaded(workload), gpudb.connect()
     for table, path in workload.tables.items():
         ours.execute(f"CREATE TABLE {table} AS SELECT * FROM read_parquet('{path}')")
     for query in workload.queries:
         for repeat in range(2):
-            if query.name in refused:
-                with pytest.raises(gpudb.NotSupportedError):
-                    ours.execute(query.sql(workload.table, repeat))
-                continue
             answer = ours.execute(query.sql(workload.table, repeat))
             table = answer.fetch_arrow_table()
             wanted = oracle.sql(query.sql(workload.table, repeat, limited=False)).to_arrow_table()
@@ -136,18 +128,18 @@ def check_answers(workload: Workload, refused: set[str]) -> None:
 
 
 def test_tpch_has_the_answers_of_duckdb(tpch: Workload) -> None:
-    check_answers(tpch, CORRELATED)
+    check_answers(tpch)
 
 
 def test_ssb_has_the_answers_of_duckdb(ssb: Workload) -> None:
-    check_answers(ssb, set())
+    check_answers(ssb)
 
 
 def test_h2o_has_the_answers_of_duckdb(tmp_path: Path) -> None:
     grouped = h2o_generator.write_groupby(tmp_path, 30_000, 10, 0)
-    check_answers(h2o_queries.make_workload("groupby-10", h2o_queries.GROUPBY, grouped, 30_000), set())
+    check_answers(h2o_queries.make_workload("groupby-10", h2o_queries.GROUPBY, grouped, 30_000))
     joined = h2o_generator.write_join(tmp_path, 30_000, 0)
-    check_answers(h2o_queries.make_workload("join", h2o_queries.JOIN, joined, 30_000), set())
+    check_answers(h2o_queries.make_workload("join", h2o_queries.JOIN, joined, 30_000))
 
 
 def test_a_statement_file_gives_its_order_and_limit(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Random joins, run: DuckDB's rows, the same bytes on `cpu`, `reference` and (some) on `lanes`, nothing done on the host."""
+"""Random joins and subqueries, run: DuckDB's rows, the same bytes on `cpu`, `reference` and (some) on `lanes`, nothing done on the host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import gpudb
 from benchmarks.equality import difference
 from gpudb.devices.lanes import LanesDevice
 from tests.devices.queries import content
-from tests.sql import random_joins
+from tests.sql import random_joins, random_subqueries
 from tests.sql.random_joins import queries
 from tests.sql.runner import plain_type
 
@@ -133,4 +133,29 @@ def test_random_joins_give_the_same_bytes_on_lanes(tables: Tables, sql: str) -> 
     sql=queries(),
 )
 def test_thousands_of_random_joins_give_duckdbs_rows(tables: Tables, sql: str) -> None:
+    check(tables, sql)
+
+
+@settings(max_examples=100)
+@given(
+    tables=st.builds(
+        Tables, st.sampled_from([(40, 40, 3), (0, 40, 3), (40, 0, 40), (130, 40, 40)]), st.sampled_from(["few", "many"])
+    ),
+    sql=random_subqueries.queries(),
+)
+def test_random_subqueries_give_duckdbs_rows_on_cpu_and_reference(tables: Tables, sql: str) -> None:
+    check(tables, sql)
+
+
+@pytest.mark.slow
+@settings(max_examples=3_000, derandomize=False)
+@given(
+    tables=st.builds(
+        Tables,
+        st.tuples(*[st.sampled_from([0, 1, 3, 40, 1025])] * 3),
+        st.sampled_from(["few", "many", "sparse"]),
+    ),
+    sql=random_subqueries.queries(),
+)
+def test_thousands_of_random_subqueries_give_duckdbs_rows(tables: Tables, sql: str) -> None:
     check(tables, sql)
