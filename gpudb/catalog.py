@@ -34,6 +34,9 @@ class ColumnLayout:
     distinct: int | None = None
 
 
+SMALLEST_ROW_BOUND = 4096  # of a table, so that small ones can grow without new plans
+
+
 @dataclass(frozen=True)
 class TableLayout:
     """One table version as the planner sees it.

@@ -24,6 +24,7 @@ from gpudb.planner.logical import (
     Filter,
     Given,
     Join,
+    Kept,
     Limit,
     Node,
     Project,
@@ -82,6 +83,8 @@ def _node(node: Node) -> str:
         case Limit(count=count, offset=offset, percent=percent):
             shown = (text(count) if count else "all") + (" percent" if percent else "")
             return f"Limit {shown}" + (f" offset {text(offset)}" if offset else "")
+        case Kept():
+            return "Kept: made once"
         case UnionAll(branches=branches):
             return f"UnionAll of {len(branches)}"
         case Recursive(distinct=is_distinct):

@@ -196,6 +196,13 @@ class Limit(Node):
 
 
 @record
+class Kept(Node):
+    """The rows of `input`, made once however often they are read."""
+
+    input: Node
+
+
+@record
 class UnionAll(Node):
     """Rows of each input in turn; inputs have equal column types."""
 

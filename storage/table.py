@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gpudb.catalog import ColumnLayout, TableLayout
+from gpudb.catalog import SMALLEST_ROW_BOUND, ColumnLayout, TableLayout
 from gpudb.errors import ConversionError, NotSupportedError
 from gpudb.storage import arrow, encodings
 from gpudb.storage.arrow import Plain
@@ -23,7 +23,6 @@ from gpudb.types import RegisterType, SqlType
 ROW_GROUP_ROWS = 1 << 20
 TAIL_ROWS = 1 << 16  # a finished row group is a multiple of this; the tail is shorter
 ABSORB_BYTES = 256 << 20  # Arrow bytes that a builder holds before it turns them into plain values
-SMALLEST_ROW_BOUND = 4096
 
 Columns = tuple[tuple[str, SqlType], ...]
 

@@ -32,6 +32,7 @@ from gpudb.planner.logical import (
     Filter,
     Given,
     Join,
+    Kept,
     Limit,
     Node,
     Project,
@@ -180,6 +181,9 @@ class QueryEmitter:
                 return lambda: self.open(left)
             case Limit():
                 left = self._limit(node)
+                return lambda: self.open(left)
+            case Kept():
+                left = self._kept(node)
                 return lambda: self.open(left)
             case UnionAll():
                 left = self._union(node)
@@ -386,6 +390,12 @@ class QueryEmitter:
         ):
             bound = max(1, min(bound, node.count.value))
         return Left((limited,), became, bound)
+
+    def _kept(self, node: Kept) -> Left:
+        stream = self.stream(node.input)
+        stream.compact()
+        step, became = self.emit(stream, [stream.values[k] for k in range(len(node.columns))])
+        return Left((step,), became, stream.row_bound)
 
     def _union(self, node: UnionAll) -> Left:
         streams = [self.stream(branch) for branch in node.branches]

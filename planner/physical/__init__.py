@@ -1,4 +1,4 @@
-"""Choices that statistics make: which inputs join first, and which of two is the build side.
+"""Choices that statistics make: which inputs join first, which of two is the build side, and what of that is needed.
 
 They depend on the plan and on what the catalog says, never on the values of literals, which differ where a plan is used
 again, and never on the device: so the order of a result's rows is the same everywhere.
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from gpudb.catalog import Catalog
 from gpudb.planner.logical import Node
+from gpudb.planner.physical.estimates import Estimator
 from gpudb.planner.physical.join_order import order_joins
+from gpudb.planner.physical.reduction import reduce_build_sides
 
 
 def choose(plan: Node, catalog: Catalog) -> Node:
     """The plan with its choices made."""
-    return order_joins(plan, catalog)
+    estimator = Estimator(catalog)
+    return reduce_build_sides(order_joins(plan, estimator), estimator)

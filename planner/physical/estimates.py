@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from gpudb.catalog import Catalog
+from gpudb.catalog import SMALLEST_ROW_BOUND, Catalog
 from gpudb.planner.expressions import (
     And,
+    Call,
     Cast,
     Column,
     Comparison,
@@ -24,9 +25,10 @@ from gpudb.planner.expressions import (
     Or,
     conjuncts,
 )
-from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Limit, Node, Project, Scan, Values
+from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Kept, Limit, Node, Project, Scan, Values
 
 RANGE = 0.3  # of rows that < or > keeps
+LIKE = 0.05  # that a pattern keeps
 UNKNOWN = 0.2  # that any other condition keeps
 NULLS = 0.05  # that are NULL
 
@@ -78,6 +80,8 @@ class Estimator:
                 inner = self.of(below)
                 rows = min(inner.rows, float(count))
                 return Estimate(rows, rows, tuple(min(rows, values) for values in inner.distinct))
+            case Kept(input=below):
+                return self.of(below)
             case Values():
                 rows = float(len(node.rows))
                 return Estimate(rows, rows, tuple(rows for _ in node.columns))
@@ -91,6 +95,9 @@ class Estimator:
         layout = self._catalog.table(node.table)
         assert layout is not None, f"table vanished while planning: {node.table}"
         rows = float(layout.row_bound)
+        if layout.row_bound == SMALLEST_ROW_BOUND:  # a small table has as many rows as its key has values
+            values = [column.distinct or 0 for column in layout.layouts]
+            rows = float(max((count for count in values if count < layout.row_bound), default=0) or rows)
         layouts = [layout.layouts[ordinal] for ordinal in node.ordinals]
         whole = Estimate(rows, rows, tuple(min(rows, float(column.distinct or rows)) for column in layouts))
         return Estimate(rows * selectivity(node.predicate, whole), rows, whole.distinct)
@@ -157,6 +164,8 @@ def _term(term: Expression, over: Estimate) -> float:
             return 1 - prod(1 - selectivity(argument, over) for argument in arguments)
         case And():
             return selectivity(term, over)
+        case Call(name="like" | "ilike"):
+            return LIKE
         case Literal(slot=None, value=value):
             return 1.0 if value is True else 0.0
     return UNKNOWN

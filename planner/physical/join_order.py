@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import prod
 
-from gpudb.catalog import Catalog
 from gpudb.planner.expressions import Comparison, Expression, conjunction, conjuncts
 from gpudb.planner.logical import Filter, Join, JoinKey, Node, OutputColumn
 from gpudb.planner.physical.estimates import Estimate, Estimator, distinct_values, selectivity
@@ -25,9 +24,9 @@ PROBE, BUILD, OUT, PAIRS = 1.0, 3.0, 0.3, 3.0
 SORT = 9.0  # a build row more, where keys have several: they are sorted by key, 150 ns a row of ten million
 
 
-def order_joins(node: Node, catalog: Catalog) -> Node:
+def order_joins(node: Node, estimator: Estimator) -> Node:
     """Every group of inner joins in the order that is estimated to cost least; the same object where nothing changes."""
-    return _Orderer(Estimator(catalog)).ordered(node)
+    return _Orderer(estimator).ordered(node)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudb.planner.expressions import Cast, Column, Comparison, Expression, Literal, conjunction, conjuncts
+from gpudb.planner.expressions import Cast, Column, Comparison, Expression, Literal, Not, conjunction, conjuncts
 from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Node, Project, Scan, SetOperation, Sort, UnionAll
 from gpudb.planner.rules.rewriting import bottom_up, columns_read, renumber, substitute, with_inputs
+from gpudb.types import BOOLEAN
 
 
 def push_filter_into_scan(node: Node) -> Node:
@@ -47,6 +48,8 @@ def _sink(node: Filter) -> Node:
             return with_inputs(below, lambda inner: _filtered(inner, conjuncts(node.predicate)))
         case Aggregate() if below.keys:
             return _below_groups(node, below)
+        case Join(kind="mark"):
+            return _by_mark(node, below)
         case Join():
             return _into_join(node, below)
     return node
@@ -77,6 +80,26 @@ def _below_groups(node: Filter, below: Aggregate) -> Node:
     aggregate = replace(below, input=_filtered(below.input, terms))
     predicate = conjunction(tuple(upper))
     return aggregate if predicate is None else Filter(node.columns, aggregate, predicate)
+
+
+def _by_mark(node: Filter, join: Join) -> Node:
+    """Where the mark must be TRUE, or FALSE, that is SEMI, or ANTI; above it, it is a constant."""
+    terms = conjuncts(node.predicate)
+    for term in terms:
+        wanted = not isinstance(term, Not)
+        mark = term.argument if isinstance(term, Not) else term
+        if isinstance(mark, Column) and join.outputs[mark.index] == join.width:
+            places = [place for place, index in enumerate(join.outputs) if index < join.width]
+            outputs = tuple(join.outputs[place] for place in places)
+            columns = tuple(join.columns[place] for place in places)
+            rows = replace(join, columns=columns, kind="semi" if wanted else "anti", outputs=outputs)
+            known: list[Expression] = [Literal(BOOLEAN, wanted) for _ in node.columns]
+            for at, place in enumerate(places):
+                name, type_ = columns[at]
+                known[place] = Column(type_, at, name)
+            project = Project(node.columns, _split(rows), tuple(known))
+            return _filtered(project, tuple(other for other in terms if other is not term))
+    return _into_join(node, join)
 
 
 def _into_join(node: Filter, join: Join) -> Node:
