@@ -21,12 +21,19 @@ struct IndexLaunch {
     const int64 end_ = (block + 1) * share_ < (rows) ? (block + 1) * share_ : (rows);                  \
     for (int64 i = block * share_ + LANE; i < end_; i += LANES)
 
+/// Two launches: each row writes itself, and then looks whether it is still there.  6 M numbers in any order: 21 ns a row where
+/// a compare-and-swap takes 37.
 DEVICE void gpudb_index_numbers_block(const IndexLaunch& index, int64 block, int64 blocks) {
-    EACH_ROW_OF_BLOCK(i, index.rows) {
-        if (compare_and_swap(&index.first[index.word[i] + 1], 0, uint32(i + 1)) != 0) *(volatile int64*)index.repeated = 1;
-    }
+    EACH_ROW_OF_BLOCK(i, index.rows) *(volatile uint32*)&index.first[index.word[i] + 1] = uint32(i + 1);
 }
 ENTRY(gpudb_index_numbers, IndexLaunch)
+
+DEVICE void gpudb_index_repeated_block(const IndexLaunch& index, int64 block, int64 blocks) {
+    EACH_ROW_OF_BLOCK(i, index.rows) {
+        if (index.first[index.word[i] + 1] != uint32(i + 1)) { *(volatile int64*)index.repeated = 1; return; }
+    }
+}
+ENTRY(gpudb_index_repeated, IndexLaunch)
 
 DEVICE void gpudb_index_keys_block(const IndexLaunch& index, int64 block, int64 blocks) {
     EACH_ROW_OF_BLOCK(i, index.rows) index.keys[i * index.key_words + index.at] = index.word[i];
@@ -42,8 +49,13 @@ DEVICE uint64 hash_of_row(const IndexLaunch& index, int64 row) {
 DEVICE void gpudb_index_rows_block(const IndexLaunch& index, int64 block, int64 blocks) {
     const int64 words = index.key_words;
     const uint64 mask = uint64(index.head_mask);
+    bool repeated = false;
     EACH_ROW_OF_BLOCK(i, index.rows) {
-        if (LANES == 1 && i + PROBE_AHEAD < index.rows) PREFETCH(index.heads + (hash_of_row(index, i + PROBE_AHEAD) & mask));
+        if (LANES == 1 && i + PROBE_AHEAD < end_) {
+            if (i + 2 * PROBE_AHEAD < end_) PREFETCH(index.heads + (hash_of_row(index, i + 2 * PROBE_AHEAD) & mask));
+            const uint32 head = uint32(shared_load(index.heads + (hash_of_row(index, i + PROBE_AHEAD) & mask)));
+            PREFETCH(index.keys + (int64(head) - (head != 0)) * words);
+        }
         const uint64 hash = hash_of_row(index, i);
         const uint64 mine = (hash & 0xFFFFFFFF00000000ull) | uint64(i + 1);
         for (uint64 slot = hash & mask;; slot = (slot + 1) & mask) {
@@ -54,9 +66,10 @@ DEVICE void gpudb_index_rows_block(const IndexLaunch& index, int64 block, int64 
             const int64 entry = int64(head & 0xFFFFFFFFull) - 1;
             bool same = true;
             for (int64 w = 0; w < words; ++w) same &= index.keys[entry * words + w] == index.keys[i * words + w];
-            if (same) { index.entry[i] = entry; *(volatile int64*)index.repeated = 1; break; }
+            if (same) { index.entry[i] = entry; repeated = true; break; }
         }
     }
+    if (repeated) *(volatile int64*)index.repeated = 1;
 }
 ENTRY(gpudb_index_rows, IndexLaunch)
 

@@ -45,6 +45,7 @@ extern __shared__ __align__(16) unsigned char gpudb_shared[];
 DEVICE void sync_lanes() { __syncthreads(); }
 DEVICE void fence() { __threadfence(); }
 DEVICE int64 atomic_add(int64* where, int64 value) { return (int64)atomicAdd((unsigned long long*)where, (unsigned long long)value); }
+DEVICE uint32 atomic_add(uint32* where, uint32 value) { return atomicAdd(where, value); }
 DEVICE void atomic_min(int64* where, int64 value) { atomicMin((long long*)where, (long long)value); }
 DEVICE void atomic_max(int64* where, int64 value) { atomicMax((long long*)where, (long long)value); }
 DEVICE uint64 compare_and_swap(uint64* where, uint64 expected, uint64 desired) { return atomicCAS((unsigned long long*)where, (unsigned long long)expected, (unsigned long long)desired); }
@@ -130,6 +131,7 @@ DEVICE int64 append_eight(uint32* list, int64 at, const Mask* alive, int row) {
 
 DEVICE void fence() { DRIFT(); __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 DEVICE int64 atomic_add(int64* where, int64 value) { DRIFT(); return __atomic_fetch_add(where, value, __ATOMIC_RELAXED); }
+DEVICE uint32 atomic_add(uint32* where, uint32 value) { DRIFT(); return __atomic_fetch_add(where, value, __ATOMIC_RELAXED); }
 DEVICE void atomic_min(int64* where, int64 value) {
     DRIFT();
     int64 seen = __atomic_load_n(where, __ATOMIC_RELAXED);

@@ -18,6 +18,8 @@ from gpudb.devices.work import RowIndex, Run
 if TYPE_CHECKING:
     from gpudb.devices.kernels import KernelDevice
 
+PARTS = 256  # MATCH_PARTS of kernels/matches.cuh
+
 
 @dataclass
 class ProbedRows:
@@ -27,10 +29,12 @@ class ProbedRows:
     arrays: list[Any] = field(default_factory=list)
 
 
-def index_rows(device: KernelDevice, words: list[Any], rows: int, numbers: int, run: Run) -> RowIndex:
+def index_rows(device: KernelDevice, words: list[Any], rows: int, numbers: int, run: Run, form: str) -> RowIndex:
     """Build rows by key: one array of numbers below `numbers`, or (numbers 0) arrays of key words."""
     if rows >= (1 << 32) - 1:
         raise run.too_many_rows("the build side of a join", rows)
+    if numbers and form == "all":
+        return RowIndex(True, numbers, words[0], None, None)
     repeated = device.zeros(8)
     blocks = device.blocks(-(-rows // 16384))
     arguments = structs.IndexLaunch(rows=rows, repeated=device.address(repeated), word=device.address(words[0]))
@@ -40,6 +44,7 @@ def index_rows(device: KernelDevice, words: list[Any], rows: int, numbers: int, 
         arguments.first = device.address(first)
         if rows:
             device.launch("gpudb_index_numbers", arguments, blocks)
+            device.launch("gpudb_index_repeated", arguments, blocks)
         return RowIndex(bool(device.to_host(repeated, np.int64, 1)[0]), numbers, words[0], first, None)
     heads_count = 1 << max(3, (2 * rows - 1).bit_length())
     run.ledger.take(heads_count * 8 + rows * 8 * (1 + len(words) * (len(words) > 1)))
@@ -66,12 +71,36 @@ def index_rows(device: KernelDevice, words: list[Any], rows: int, numbers: int, 
 
 def matches(device: KernelDevice, index: RowIndex, rows: int, run: Run) -> list[Any]:
     """[first match, number of matches] by 1 + entry, and the build rows of all matches: those of an entry in row order."""
-    order = device.empty((rows + 1) * 4)
-    blocks = device.blocks(-(-rows // 16384))
-    device.launch("gpudb_sort_start", structs.SortLaunch(rows_out=device.address(order), rows=rows), blocks)
-    word = device.address(index.entries)
-    order = device._radix_sort(order, rows, word, 1, 0, max(0, index.size - 1), run)
-    return [*_runs(device, word, device.address(order), rows, index.size, 1, run), order]
+    size = index.size
+    shift = max(0, (size - 1).bit_length() - PARTS.bit_length() + 1)
+    parts = -(-size >> shift)
+    blocks = device.blocks(-(-max(rows, size) // 16384))
+    run.ledger.take(rows * 12 + (size + 1) * 8)
+    begins, counts, order = device.empty((size + 1) * 4), device.empty((size + 1) * 4), device.empty((rows + 1) * 4)
+    moved, starts = device.empty(rows * 8), device.empty((parts * blocks + 1) * 4)
+    own, lanes = device.empty(blocks * PARTS * 4), device.empty(blocks * device.lanes * 4)
+    arguments = structs.MatchesLaunch(
+        entry=device.address(index.entries),
+        moved=device.address(moved),
+        starts=device.address(starts),
+        own=device.address(own),
+        lanes=device.address(lanes),
+        begins=device.address(begins),
+        counts=device.address(counts),
+        order=device.address(order),
+        rows=rows,
+        size=blocks,
+        shift=shift,
+        parts=parts,
+    )
+    device.launch("gpudb_match_count", arguments, blocks)
+    device.launch("gpudb_match_starts", arguments, 1)
+    run.check()
+    arguments.size = size
+    device.launch("gpudb_match_move", arguments, blocks)
+    device.launch("gpudb_match_entries", arguments, blocks)
+    run.ledger.give_back(rows * 8)
+    return [begins, counts, order]
 
 
 def runs(device: KernelDevice, column: Any, rows: int, size: int, run: Run) -> list[Any]:

@@ -461,9 +461,9 @@ class KernelDevice:
 
     # ------------------------------------------------------------------------------- joins
 
-    def index_rows(self, words: list[Any], rows: int, numbers: int, run: Run) -> RowIndex:
-        """Build rows by key: one array of numbers below `numbers`, or (numbers 0) arrays of key words."""
-        return joins.index_rows(self, words, rows, numbers, run)
+    def index_rows(self, words: list[Any], rows: int, numbers: int, run: Run, form: str = "any") -> RowIndex:
+        """Build rows by key: one array of numbers below `numbers`, or (numbers 0) key words; `form` as of IndexRows."""
+        return joins.index_rows(self, words, rows, numbers, run, form)
 
     def matches(self, index: RowIndex, rows: int, run: Run) -> list[Any]:
         """[first match, number of matches] by 1 + entry, and the build rows of all matches: those of an entry in row order."""

@@ -34,6 +34,7 @@ CompactLaunch = _struct("CompactLaunch", "source target tile_counts tile_starts 
 OffsetsLaunch = _struct("OffsetsLaunch", "tile_counts tile_starts tile_offsets result", "num_tiles")
 IndexLaunch = _struct("IndexLaunch", "word first keys heads entry repeated", "rows key_words at head_mask")
 RunsLaunch = _struct("RunsLaunch", "order word begins counts", "rows plus size")
+MatchesLaunch = _struct("MatchesLaunch", "entry moved starts own lanes begins counts order", "rows size shift parts")
 PairsLaunch = _struct("PairsLaunch", "counts sums offsets", "rows least workers")
 BitsLaunch = _struct("BitsLaunch", "source target ones", "rows")
 TextLaunch = _struct("TextLaunch", "codes validity dictionary_offsets dictionary_bytes sums offsets bytes", "rows")

@@ -89,8 +89,8 @@ class ReferenceDevice:
 
     # ------------------------------------------------------------------------------- joins
 
-    def index_rows(self, words: list[Any], rows: int, numbers: int, run: Run) -> RowIndex:
-        """Build rows by key: one array of numbers below `numbers`, or (numbers 0) arrays of key words."""
+    def index_rows(self, words: list[Any], rows: int, numbers: int, run: Run, form: str = "any") -> RowIndex:
+        """Build rows by key: one array of numbers below `numbers`, or (numbers 0) key words; `form` as of IndexRows."""
         if numbers:
             entries = words[0][:rows]
             first = np.zeros(numbers + 1, np.uint32)

@@ -130,10 +130,10 @@ class Emitted:
 class RowIndex:
     """Build rows of a join by key: what `index_rows` of a device gives.
 
-    repeated  two rows have one key
+    repeated  two rows have one key, or may have where all rows are wanted
     size      entries: key numbers, or rows of which some stand for their keys
     entries   (rows,) int64, the entry of each build row: its key's number, or the row that stands for its key
-    first     by 1 + key number, 1 + one of its rows, u32; None where keys have no numbers
+    first     by 1 + key number, 1 + one of its rows, u32; None where keys have no numbers, or all rows are wanted
     table     what Probe reads where they have none: it finds 1 + entry
     """
 

@@ -362,7 +362,7 @@ class Machine:
     def _index(self, step: IndexRows) -> StepRows:
         rows = self._rows_of(step.step)
         words = [self._of_step(SourceColumn(word, "stored", R.I64, step.step)) for word in step.words]
-        index = self.device.index_rows(words, rows, step.numbers, self.run)
+        index = self.device.index_rows(words, rows, step.numbers, self.run, step.form)
         if index.repeated and step.form == "one":
             if step.single is not None:
                 message = "a subquery used as an expression returns more than one row"

@@ -22,7 +22,7 @@ everywhere = pytest.mark.parametrize("where", DEVICES, ids=lambda d: f"{d[0]}-{d
 each_size = pytest.mark.parametrize("rows", [0, 1, 2, 63, 64, 65, 1023, 1024, 1025])
 
 
-def on_device(at: Any, values: list[int], kind: RegisterType) -> Any:
+def on_device(at: Any, values: list[int] | np.ndarray, kind: RegisterType) -> Any:
     return at.from_host(stored(np.array(values, kind.dtype), kind))
 
 
@@ -96,6 +96,29 @@ def test_an_index_of_numbers_has_a_row_of_each_and_all_in_row_order(where: Any, 
         assert (first[number + 1] == 0) if not there else (first[number + 1] - 1 in there)
         begin = begins[number + 1]
         assert order[begin : begin + counts[number + 1]] == there
+
+
+@pytest.mark.parametrize(
+    "where, rows", [(("cpu", 1024, 3), 400_000), (("lanes32", 64, 3), 40_000)], ids=["cpu", "lanes"]
+)
+@pytest.mark.parametrize("numbers", [0, 1, 300, 300_000])
+@pytest.mark.parametrize("often", [0.0, 0.5])
+def test_rows_of_a_key_stay_in_order_where_many_blocks_move_them(
+    where: Any, rows: int, numbers: int, often: float
+) -> None:
+    at = device(*where)
+    random = np.random.default_rng([rows, numbers])
+    keys = random.integers(0, numbers or 30_000, rows)
+    keys[random.random(rows) < often] = (numbers or 30_000) // 3
+    index = at.index_rows([on_device(at, keys, R.I64)], rows, numbers, new_run(), "all")
+    begins, counts, order = at.matches(index, rows, new_run())
+    begins, counts = (on_host(at, found, R.U32, index.size + 1) for found in (begins, counts))
+    order = np.array(on_host(at, order, R.U32, rows))
+    found = [(begin, order[begin : begin + count]) for begin, count in zip(begins, counts, strict=True) if count]
+    found.sort(key=lambda entry: keys[entry[1][0]])  # numbers are in order, entries of a hash table in any
+    assert np.concatenate([own for _, own in found]).tolist() == np.argsort(keys, kind="stable").tolist()
+    if numbers:
+        assert counts == [0, *np.bincount(keys, minlength=numbers)]
 
 
 @everywhere
