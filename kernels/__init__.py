@@ -26,7 +26,7 @@ OPERATIONS = (
     "ops_probe.cuh",
     "ops_join.cuh",
 )
-AFTER = ("vm.cuh", "sort.cuh", "repeat.cuh", "join.cuh", "matches.cuh", "export.cuh")
+AFTER = ("vm.cuh", "sort.cuh", "repeat.cuh", "join.cuh", "index.cuh", "export.cuh")
 
 WRAPPERS = {"v": "Vector", "s": "Scalar", "p": "Table"}
 

@@ -16,6 +16,33 @@ DEVICE int64 find_entry(const GroupTable& table, const int64* key, int64 step) {
     }
 }
 
+/// What an index has for a key, 0 where it does not know it.
+template <int WORDS>
+DEVICE uint32 find_in_slots(const GroupTable& table, const int64* key, int64 step) {
+    const int64 words = WORDS ? WORDS : table.key_words;
+    uint64 hash = 0;
+    for (int64 w = 0; w < words; ++w) hash = hash_step(hash, uint64(key[w * step]));
+    for (uint64 at = hash & uint64(table.head_mask);; at = (at + 1) & uint64(table.head_mask)) {
+        const uint64* slot = table.slots + at * uint64(words + 1);
+        if (slot[0] == 0) return 0;
+        bool same = true;
+        for (int64 w = 0; w < words; ++w) same &= slot[1 + w] == uint64(key[w * step]);
+        if (same) return uint32(slot[0] >> 32);
+    }
+}
+
+/// find_in_slots() for a tile on a CPU, which asks for all slots before it needs the first.
+template <int WORDS>
+DEVICE void probe_slots(const GroupTable& table, const int64* keys, const Mask* alive, uint32* out, int rows, int64 step) {
+    const int64 words = WORDS ? WORDS : table.key_words;
+    for (int i = 0; i < rows; ++i) {
+        uint64 hash = 0;
+        for (int64 w = 0; w < words; ++w) hash = hash_step(hash, uint64(keys[w * step + i]));
+        PREFETCH(table.slots + (hash & uint64(table.head_mask)) * uint64(words + 1));
+    }
+    for (int i = 0; i < rows; ++i) out[i] = alive[i] ? find_in_slots<WORDS>(table, keys + i, step) : 0;
+}
+
 /// r[p0] = 1 + entry of the key in r[p1].. in the table that slot p4 points to, where p2; 0 where there is none.  The table
 /// is finished and only read: no lane waits.
 template <class T, class K>
@@ -26,6 +53,12 @@ DEVICE void op_Probe(const Tile& tile, const Instruction& ins) {
     const GroupTable table = *(const GroupTable*)operand<Slot>(tile, ins.p[4])->low;
     const int64 step = tile.launch->tile_rows;
     const int rows = tile.rows;
+    if (table.slots) {
+        if (LANES > 1) EACH_ROW(i, rows) out[i] = alive[i] ? find_in_slots<0>(table, keys + i, step) : 0;
+        else if (table.key_words == 1) probe_slots<1>(table, keys, alive, out, rows, step);
+        else probe_slots<0>(table, keys, alive, out, rows, step);
+        return;
+    }
     if (LANES == 1) {
         // Heads and keys come from L2 or beyond: ask for all of a tile's before the first is needed.  Almost every key is that of
         // its first head.

@@ -13,12 +13,14 @@ struct RowGroup { int64 rows, first_row, first_tile, first_output, line; };
 /// A table of groups: `words` is copies x (capacity + 1) x stride, the last group being the trash.  Hash and indexed tables
 /// also have keys (capacity + 1) x key_words.  `heads` of a hash table are words with the entry's number + 1 in the low half
 /// and hash in the high half; of an indexed table (`numbers` > 0) 32-bit entry numbers + 1 by dense key number, the last for
-/// the trash; 0 is free.
+/// the trash; 0 is free.  An index of build rows has only `slots`, of 1 + key_words words: what Probe finds in the high half of
+/// the first, or 0, and the key.
 struct GroupTable {
     int64* words;
     int64* keys;
     uint64* heads;
     int64* used;
+    const uint64* slots;
     int64 stride, capacity, copies, key_words, head_mask, numbers;
 };
 

@@ -18,7 +18,8 @@ from gpudb.devices.work import RowIndex, Run
 if TYPE_CHECKING:
     from gpudb.devices.kernels import KernelDevice
 
-PARTS = 256  # MATCH_PARTS of kernels/matches.cuh
+MOST_PARTS = 1024  # of kernels/index.cuh
+PART_SLOTS = 1 << 12  # of a part, at least
 
 
 @dataclass
@@ -29,76 +30,90 @@ class ProbedRows:
     arrays: list[Any] = field(default_factory=list)
 
 
+@dataclass
+class MovedRows:
+    """Rows in order of their parts, on a device: the launch that moved them, and the arrays behind it kept alive."""
+
+    arguments: Any
+    arrays: list[Any]
+
+
 def index_rows(device: KernelDevice, words: list[Any], rows: int, numbers: int, run: Run, form: str) -> RowIndex:
     """Build rows by key: one array of numbers below `numbers`, or (numbers 0) arrays of key words."""
     if rows >= (1 << 32) - 1:
         raise run.too_many_rows("the build side of a join", rows)
-    if numbers and form == "all":
-        return RowIndex(True, numbers, words[0], None, None)
-    repeated = device.zeros(8)
-    blocks = device.blocks(-(-rows // 16384))
-    arguments = structs.IndexLaunch(rows=rows, repeated=device.address(repeated), word=device.address(words[0]))
-    if numbers:
-        run.ledger.take((numbers + 1) * 4)
-        first = device.zeros((numbers + 1) * 4)
-        arguments.first = device.address(first)
-        if rows:
-            device.launch("gpudb_index_numbers", arguments, blocks)
-            device.launch("gpudb_index_repeated", arguments, blocks)
-        return RowIndex(bool(device.to_host(repeated, np.int64, 1)[0]), numbers, words[0], first, None)
-    heads_count = 1 << max(3, (2 * rows - 1).bit_length())
-    run.ledger.take(heads_count * 8 + rows * 8 * (1 + len(words) * (len(words) > 1)))
-    heads, entry = device.zeros(heads_count * 8), device.empty(rows * 8)
-    keys = words[0]
-    arguments.key_words, arguments.head_mask = len(words), heads_count - 1
-    if len(words) > 1:
-        keys = device.empty(rows * len(words) * 8)
-        arguments.keys = device.address(keys)
-        for at, word in enumerate(words):
-            arguments.word, arguments.at = device.address(word), at
-            if rows:
-                device.launch("gpudb_index_keys", arguments, blocks)
-    arguments.keys, arguments.heads = device.address(keys), device.address(heads)
-    arguments.entry = device.address(entry)
-    if rows:
-        device.launch("gpudb_index_rows", arguments, blocks)
-    table = structs.GroupTable(
-        keys=device.address(keys), heads=device.address(heads), key_words=len(words), head_mask=heads_count - 1
+    if not numbers:
+        return _index_words(device, words, rows, run, form)
+    if form == "all":
+        shift = max(0, (numbers - 1).bit_length() - MOST_PARTS.bit_length() + 1)
+        arguments = structs.IndexLaunch(
+            rows=rows, size=numbers, word=device.address(words[0]), shift=shift, parts=-(-numbers >> shift)
+        )
+        return RowIndex(True, numbers, _moved(device, arguments, run), None, None)
+    run.ledger.take((numbers + 1) * 4)
+    repeated, first = device.zeros(8), device.zeros((numbers + 1) * 4)
+    arguments = structs.IndexLaunch(
+        rows=rows, repeated=device.address(repeated), word=device.address(words[0]), first=device.address(first)
     )
-    probed = ProbedRows(table, [keys, heads])
-    return RowIndex(bool(device.to_host(repeated, np.int64, 1)[0]), rows, entry, None, probed)
+    blocks = device.blocks(-(-rows // 16384))
+    if rows:
+        device.launch("gpudb_index_numbers", arguments, blocks)
+        device.launch("gpudb_index_repeated", arguments, blocks)
+    return RowIndex(bool(device.to_host(repeated, np.int64, 1)[0]), numbers, None, first, None)
+
+
+def _index_words(device: KernelDevice, words: list[Any], rows: int, run: Run, form: str) -> RowIndex:
+    bits = max(3, (rows + rows // 3).bit_length())
+    width = (1 + len(words)) * 8
+    run.ledger.take((width << bits) + rows * width)
+    slots, records, repeated = device.zeros(width << bits), device.empty(rows * width), device.zeros(8)
+    columns = device.from_host(np.array([device.address(word) for word in words], np.uint64))
+    parts = min(MOST_PARTS, max(1, (1 << bits) // PART_SLOTS))
+    arguments = structs.IndexLaunch(
+        words=device.address(columns),
+        slots=device.address(slots),
+        repeated=device.address(repeated),
+        records=device.address(records),
+        rows=rows,
+        size=rows,
+        key_words=len(words),
+        slot_mask=(1 << bits) - 1,
+        shift=bits - parts.bit_length() + 1,
+        parts=parts,
+        all=form == "all",
+    )
+    moved = _moved(device, arguments, run)
+    device.launch("gpudb_index_words", arguments, arguments.blocks)
+    run.ledger.give_back(rows * (width if form == "all" else width + 8))
+    table = structs.GroupTable(slots=device.address(slots), key_words=len(words), head_mask=(1 << bits) - 1)
+    return RowIndex(bool(device.to_host(repeated, np.int64, 1)[0]), rows, moved, None, ProbedRows(table, [slots]))
+
+
+def _moved(device: KernelDevice, arguments: Any, run: Run) -> MovedRows:
+    """Put rows in order of their parts; the launch goes on with where they are."""
+    rows, parts = arguments.rows, arguments.parts
+    blocks = device.blocks(-(-max(rows, arguments.size) // 16384))
+    run.ledger.take(rows * 8)  # until `matches` has read them
+    moved, starts = device.empty(rows * 8), device.empty((parts * blocks + 1) * 4)
+    own, lanes = device.empty(blocks * MOST_PARTS * 4), device.empty(blocks * device.lanes * 4)
+    arguments.moved, arguments.starts = device.address(moved), device.address(starts)
+    arguments.own, arguments.lanes, arguments.blocks = device.address(own), device.address(lanes), blocks
+    device.launch("gpudb_part_count", arguments, blocks)
+    device.launch("gpudb_part_starts", arguments, 1)
+    run.check()
+    device.launch("gpudb_part_move", arguments, blocks)
+    return MovedRows(arguments, [moved, starts, own, lanes])
 
 
 def matches(device: KernelDevice, index: RowIndex, rows: int, run: Run) -> list[Any]:
     """[first match, number of matches] by 1 + entry, and the build rows of all matches: those of an entry in row order."""
-    size = index.size
-    shift = max(0, (size - 1).bit_length() - PARTS.bit_length() + 1)
-    parts = -(-size >> shift)
-    blocks = device.blocks(-(-max(rows, size) // 16384))
-    run.ledger.take(rows * 12 + (size + 1) * 8)
-    begins, counts, order = device.empty((size + 1) * 4), device.empty((size + 1) * 4), device.empty((rows + 1) * 4)
-    moved, starts = device.empty(rows * 8), device.empty((parts * blocks + 1) * 4)
-    own, lanes = device.empty(blocks * PARTS * 4), device.empty(blocks * device.lanes * 4)
-    arguments = structs.MatchesLaunch(
-        entry=device.address(index.entries),
-        moved=device.address(moved),
-        starts=device.address(starts),
-        own=device.address(own),
-        lanes=device.address(lanes),
-        begins=device.address(begins),
-        counts=device.address(counts),
-        order=device.address(order),
-        rows=rows,
-        size=blocks,
-        shift=shift,
-        parts=parts,
-    )
-    device.launch("gpudb_match_count", arguments, blocks)
-    device.launch("gpudb_match_starts", arguments, 1)
-    run.check()
-    arguments.size = size
-    device.launch("gpudb_match_move", arguments, blocks)
-    device.launch("gpudb_match_entries", arguments, blocks)
+    run.ledger.take(rows * 4 + (index.size + 1) * 8)
+    begins, counts = device.empty((index.size + 1) * 4), device.empty((index.size + 1) * 4)
+    order = device.empty((rows + 1) * 4)
+    arguments = index.entries.arguments
+    arguments.begins, arguments.counts = device.address(begins), device.address(counts)
+    arguments.order = device.address(order)
+    device.launch("gpudb_index_matches", arguments, arguments.blocks)
     run.ledger.give_back(rows * 8)
     return [begins, counts, order]
 

@@ -24,7 +24,7 @@ Launch = _struct(
     "cancel error flags profile top",
     "num_instructions num_groups num_tiles num_columns num_slots tile_rows arena_bytes top_rows tile_step staged_bytes",
 )
-GroupTable = _struct("GroupTable", "words keys heads used", "stride capacity copies key_words head_mask numbers")
+GroupTable = _struct("GroupTable", "words keys heads used slots", "stride capacity copies key_words head_mask numbers")
 MergeLaunch = _struct("MergeLaunch", "tables kinds full done", "num_tables keyed")
 FillLaunch = _struct("FillLaunch", "words initial", "groups stride")
 PresentLaunch = _struct("PresentLaunch", "words group count", "groups stride")
@@ -32,9 +32,12 @@ SortLaunch = _struct("SortLaunch", "word keys_in keys_out rows_in rows_out count
 RepeatLaunch = _struct("RepeatLaunch", "counts sums rows_out", "rows")
 CompactLaunch = _struct("CompactLaunch", "source target tile_counts tile_starts tile_offsets", "num_tiles width")
 OffsetsLaunch = _struct("OffsetsLaunch", "tile_counts tile_starts tile_offsets result", "num_tiles")
-IndexLaunch = _struct("IndexLaunch", "word first keys heads entry repeated", "rows key_words at head_mask")
+IndexLaunch = _struct(
+    "IndexLaunch",
+    "word words first slots repeated records moved starts own lanes begins counts order",
+    "rows size key_words slot_mask shift parts blocks all",
+)
 RunsLaunch = _struct("RunsLaunch", "order word begins counts", "rows plus size")
-MatchesLaunch = _struct("MatchesLaunch", "entry moved starts own lanes begins counts order", "rows size shift parts")
 PairsLaunch = _struct("PairsLaunch", "counts sums offsets", "rows least workers")
 BitsLaunch = _struct("BitsLaunch", "source target ones", "rows")
 TextLaunch = _struct("TextLaunch", "codes validity dictionary_offsets dictionary_bytes sums offsets bytes", "rows")

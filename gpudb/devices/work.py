@@ -131,10 +131,10 @@ class RowIndex:
     """Build rows of a join by key: what `index_rows` of a device gives.
 
     repeated  two rows have one key, or may have where all rows are wanted
-    size      entries: key numbers, or rows of which some stand for their keys
-    entries   (rows,) int64, the entry of each build row: its key's number, or the row that stands for its key
+    size      entries: key numbers, or as many as rows, of which some stand for their keys
+    entries   the entries of the build rows, which `matches` of the device reads: its own business
     first     by 1 + key number, 1 + one of its rows, u32; None where keys have no numbers, or all rows are wanted
-    table     what Probe reads where they have none: it finds 1 + entry
+    table     what Probe reads where they have none: it finds 1 + a row, or 1 + entry where all rows are wanted
     """
 
     repeated: bool

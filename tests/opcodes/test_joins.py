@@ -46,22 +46,11 @@ def rows_by_key(keys: list[Any]) -> dict[Any, list[int]]:
     return found
 
 
-@everywhere
-@each_size
-@pytest.mark.parametrize("words, distinct", [(1, 4000), (1, 30), (3, 300)])
-def test_a_hash_index_finds_every_row_of_a_key_in_row_order(where: Any, rows: int, words: int, distinct: int) -> None:
-    at = device(*where)
-    keys = keys_of(rows, words, distinct, 1)
-    expected = rows_by_key(keys)
-    columns = [on_device(at, [key[w] for key in keys], R.I64) for w in range(words)]
-    index = at.index_rows(columns, rows, 0, new_run())
-    assert index.repeated == (len(expected) < rows)
-    begins, counts, order = at.matches(index, rows, new_run())
-    begins, counts = (on_host(at, found, R.U32, index.size + 1) for found in (begins, counts))
-    order = on_host(at, order, R.U32, rows)
+def probed(at: Any, index: Any, wanted: list[tuple[int, ...]]) -> list[int]:
+    """What Probe finds for keys in an index of words."""
+    words = len(wanted[0])
     builder = Builder()
     registers = builder.register(R.I64, words)
-    wanted = [*expected, *keys_of(50, words, 50, 2)]
     sources = []
     for w in range(words):
         sources.append(builder.column(Column(R.I64, stored(np.array([key[w] for key in wanted], np.int64), R.I64))))
@@ -70,10 +59,43 @@ def test_a_hash_index_finds_every_row_of_a_key_in_row_order(where: Any, rows: in
     builder.slots.append(GroupTableSlot(0))
     builder.slot_values.append(index.table)
     builder.emit(builder.value("Probe", (R.U32, R.I64), registers, alive, words, Operand(SLOT, 0, R.I64)))
-    (entries,) = outcome(at, builder.pipeline(), [builder.part(len(wanted))])
-    for key, entry in zip(wanted, entries.tolist(), strict=True):
+    (found,) = outcome(at, builder.pipeline(), [builder.part(len(wanted))])
+    return [int(v) for v in found]
+
+
+@everywhere
+@each_size
+@pytest.mark.parametrize("words, distinct", [(1, 4000), (1, 30), (3, 300)])
+def test_a_hash_index_finds_every_row_of_a_key_in_row_order(where: Any, rows: int, words: int, distinct: int) -> None:
+    at = device(*where)
+    keys = keys_of(rows, words, distinct, 1)
+    expected = rows_by_key(keys)
+    columns = [on_device(at, [key[w] for key in keys], R.I64) for w in range(words)]
+    index = at.index_rows(columns, rows, 0, new_run(), "all")
+    assert index.repeated == (len(expected) < rows)
+    begins, counts, order = at.matches(index, rows, new_run())
+    begins, counts = (on_host(at, found, R.U32, index.size + 1) for found in (begins, counts))
+    order = on_host(at, order, R.U32, rows)
+    wanted = [*expected, *keys_of(50, words, 50, 2)]
+    for key, entry in zip(wanted, probed(at, index, wanted), strict=True):
         assert order[begins[entry] : begins[entry] + counts[entry]] == expected.get(key, [])
         assert (entry == 0) == (key not in expected)
+
+
+@everywhere
+@each_size
+@pytest.mark.parametrize("form", ["any", "one"])
+@pytest.mark.parametrize("words, distinct", [(1, 4000), (3, 300)])
+def test_a_hash_index_finds_one_row_of_a_key(where: Any, rows: int, form: str, words: int, distinct: int) -> None:
+    at = device(*where)
+    keys = keys_of(rows, words, distinct, 1)
+    expected = rows_by_key(keys)
+    columns = [on_device(at, [key[w] for key in keys], R.I64) for w in range(words)]
+    index = at.index_rows(columns, rows, 0, new_run(), form)
+    assert index.repeated == (len(expected) < rows)
+    wanted = [*expected, *keys_of(50, words, 50, 2)]
+    for key, found in zip(wanted, probed(at, index, wanted), strict=True):
+        assert found - 1 in expected[key] if key in expected else found == 0
 
 
 @everywhere
@@ -87,6 +109,7 @@ def test_an_index_of_numbers_has_a_row_of_each_and_all_in_row_order(where: Any, 
     assert index.repeated == (len(expected) < rows)
     first = on_host(at, index.first, R.U32, numbers + 1)
     assert first[0] == 0
+    index = at.index_rows([on_device(at, keys, R.I64)], rows, numbers, new_run(), "all")
     begins, counts, order = at.matches(index, rows, new_run())
     begins, counts = (on_host(at, found, R.U32, numbers + 1) for found in (begins, counts))
     order = on_host(at, order, R.U32, rows)
