@@ -48,12 +48,11 @@ class Instruction:
 
     variant: Variant
     operands: tuple[Operand, ...]
-    note: str = ""
 
     @property
     def has_result(self) -> bool:
         """True where the first operand is a register that the instruction writes."""
-        return operand_names(self.variant)[0] == "out"
+        return self.variant.opcode.has_result
 
     @property
     def makes_mask(self) -> bool:
@@ -61,14 +60,8 @@ class Instruction:
         return self.has_result and self.variant.signature[0] is RegisterType.MASK
 
     def __str__(self) -> str:
-        names = dict(zip(operand_names(self.variant), map(str, self.operands), strict=False))
+        names = dict(zip(self.variant.opcode.operands, map(str, self.operands), strict=False))
         return self.variant.opcode.synopsis.format(**names)
-
-
-def operand_names(variant: Variant) -> tuple[str, ...]:
-    """Names of the operands in order."""
-    opcode = variant.opcode
-    return opcode.parameters if opcode.role == "block" else ("out", *opcode.parameters)
 
 
 # --------------------------------------------------------------------------------------------------- dictionaries
@@ -782,45 +775,49 @@ def _reads_in_range(pipeline: Pipeline, ins: Instruction, k: int) -> bool:
 
 def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -> None:
     _verify_steps(number, pipeline)
+    registers, columns, slots = len(pipeline.registers), len(pipeline.columns), len(pipeline.slots)
     written: set[int] = set()
     whole: set[int] | None = None  # registers from before a Compact
     for line, ins in enumerate(pipeline.instructions):
-        variant = ins.variant
+        variant, opcode = ins.variant, ins.variant.opcode
         where = Place(number, line, variant)
-        if len(ins.operands) != len(operand_names(variant)):
+        if len(ins.operands) != len(opcode.operands):
             raise InternalError(f"wrong number of operands: {where}")
-        elementwise = variant.opcode.role == "elementwise"
+        elementwise, has_result = opcode.role == "elementwise", opcode.has_result
+        left_out = whole if opcode.name not in AT_ROWS else None
         for k, operand in enumerate(ins.operands):
-            if operand.kind == REGISTER:
-                if not 0 <= operand.number < len(pipeline.registers):
-                    raise InternalError(f"no such register {operand.number}: {where}")
-                if k == 0 and ins.has_result:
+            form, index = operand.kind, operand.number
+            if form == REGISTER:
+                if not 0 <= index < registers:
+                    raise InternalError(f"no such register {index}: {where}")
+                if k == 0 and has_result:
                     continue
-                if operand.number not in written:
-                    raise InternalError(f"register {operand.number} is read before it is written: {where}")
-                if whole is not None and operand.number in whole and variant.opcode.name not in AT_ROWS:
-                    raise InternalError(f"register {operand.number} has rows that Compact left out: {where}")
-            elif operand.kind == COLUMN and not 0 <= operand.number < len(pipeline.columns):
-                raise InternalError(f"no such column {operand.number}: {where}")
-            elif operand.kind == COLUMN and not _reads_in_range(pipeline, ins, k):
-                raise InternalError(f"column {operand.number} is another step's, read row by row: {where}")
-            elif operand.kind == COLUMN and whole is not None and variant.opcode.name not in AT_ROWS:
-                raise InternalError(f"column {operand.number} has rows that Compact left out: {where}")
-            elif operand.kind == SLOT and not 0 <= operand.number < len(pipeline.slots):
-                raise InternalError(f"no such slot {operand.number}: {where}")
+                if index not in written:
+                    raise InternalError(f"register {index} is read before it is written: {where}")
+                if left_out is not None and index in left_out:
+                    raise InternalError(f"register {index} has rows that Compact left out: {where}")
+            elif form == COLUMN:
+                if not 0 <= index < columns:
+                    raise InternalError(f"no such column {index}: {where}")
+                if not _reads_in_range(pipeline, ins, k):
+                    raise InternalError(f"column {index} is another step's, read row by row: {where}")
+                if left_out is not None:
+                    raise InternalError(f"column {index} has rows that Compact left out: {where}")
+            elif form == SLOT and not 0 <= index < slots:
+                raise InternalError(f"no such slot {index}: {where}")
             if elementwise:
                 _verify_operand_type(pipeline, variant, k, operand, where)
-        if variant.opcode.name == "Compact":
+        if opcode.name == "Compact":
             if whole is not None:
                 raise InternalError(f"a pipeline is compacted twice: {where}")
             whole = set(written)
-        if variant.opcode.name in ("GroupFind", "Probe"):
+        if opcode.name in ("GroupFind", "Probe"):
             _verify_key(pipeline, ins, written, steps, where)
-        if ins.has_result:
-            if ins.operands[0].kind != REGISTER:
+        if has_result:
+            result = ins.operands[0]
+            if result.kind != REGISTER:
                 raise InternalError(f"a result must be a register: {where}")
-            count = 3 if variant.opcode.name == "SplitFixed" else 1
-            written.update(range(ins.operands[0].number, ins.operands[0].number + count))
+            written.update(range(result.number, result.number + (3 if opcode.name == "SplitFixed" else 1)))
     places: dict[int, int] = {}
     for register, (kind, offset) in enumerate(pipeline.registers):
         if offset + kind.width > pipeline.arena:

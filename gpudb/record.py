@@ -48,21 +48,21 @@ def _initialiser(cls: type, members: tuple[Field[Any], ...]) -> Callable[..., No
     return made
 
 
-def _equality(compared: tuple[str, ...]) -> dict[str, Callable[..., Any]]:
-    """__eq__ and __hash__ over these fields."""
+def _equality(compared: tuple[str, ...]) -> dict[str, Any]:
+    """__eq__ and __hash__ over these fields, and where the hash is kept."""
     values: Callable[[Any], Any] = attrgetter(*compared) if compared else lambda _: ()
 
     def equal(self: Any, other: Any) -> Any:
         return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
 
     def kept_hash(self: Any) -> int:
-        known: int | None = self.__dict__.get("_hash")
+        known: int | None = self._hash  # None, by the class, until it is asked for
         if known is None:
             known = hash(values(self))
             object.__setattr__(self, "_hash", known)
         return known
 
-    return {"__eq__": equal, "__hash__": kept_hash}
+    return {"__eq__": equal, "__hash__": kept_hash, "_hash": None}
 
 
 def _text(self: Any) -> str:

@@ -64,6 +64,16 @@ class Opcode:
         """Names of the inputs (elementwise) or of all operands (block)."""
         return parameter_names(self.body)
 
+    @cached_property
+    def operands(self) -> tuple[str, ...]:
+        """Names of an instruction's operands in order; the register that it writes, if it does, is called out."""
+        return self.parameters if self.role == "block" else ("out", *self.parameters)
+
+    @cached_property
+    def has_result(self) -> bool:
+        """True where an instruction's first operand is a register that it writes."""
+        return self.operands[0] == "out"
+
     @property
     def doc(self) -> str:
         """The entry's documentation."""

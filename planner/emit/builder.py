@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -204,7 +204,7 @@ class PipelineBuilder:
     def block(self, name: str, signature: tuple[R, ...], *operands: Operand | int) -> None:
         """An instruction where rows meet."""
         if name not in READS_WHOLE:
-            has_result = instruction_set().opcodes[name].parameters[0] == "out"
+            has_result = instruction_set().opcodes[name].has_result
             operands = tuple(
                 self.picked(o) if isinstance(o, Operand) and not (k == 0 and has_result) else o
                 for k, o in enumerate(operands)
@@ -281,15 +281,18 @@ class PipelineBuilder:
                 continue
             kept.append(ins)
             read.update(o.number for o in ins.operands[ins.has_result :] if o.kind == REGISTER)
-        used = {o.number for ins in kept for o in ins.operands if o.kind == REGISTER} | self.pinned
-        number = {old: new for new, old in enumerate(sorted(used))}
-
-        def renumbered(operand: Operand) -> Operand:
-            return replace(operand, number=number[operand.number]) if operand.kind == REGISTER else operand
-
-        self.instructions = [replace(ins, operands=tuple(map(renumbered, ins.operands))) for ins in reversed(kept)]
-        self.registers = [self.registers[old] for old in sorted(used)]
-        self.pinned = {number[old] for old in self.pinned}
+        kept.reverse()
+        used = sorted({o.number for ins in kept for o in ins.operands if o.kind == REGISTER} | self.pinned)
+        if len(used) == len(self.registers):
+            self.instructions = kept
+            return
+        moved = {old: Operand(REGISTER, new, self.registers[old]) for new, old in enumerate(used)}
+        self.instructions = [
+            Instruction(ins.variant, tuple(moved[o.number] if o.kind == REGISTER else o for o in ins.operands))
+            for ins in kept
+        ]
+        self.registers = [self.registers[old] for old in used]
+        self.pinned = {moved[old].number for old in self.pinned}
 
     def _place_registers(self) -> tuple[Sequence[tuple[R, int]], int]:
         last_use: dict[int, int] = {}
