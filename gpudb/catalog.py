@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from gpudb.record import record
 from gpudb.types import RegisterType, SqlType
 
 
-@dataclass(frozen=True)
+@record
 class ColumnLayout:
     """How one column of a table version is stored, as far as `emit` relies on it; part of the plan cache's key.
 
@@ -37,7 +37,7 @@ class ColumnLayout:
 SMALLEST_ROW_BOUND = 4096  # of a table, so that small ones can grow without new plans
 
 
-@dataclass(frozen=True)
+@record
 class TableLayout:
     """One table version as the planner sees it.
 
@@ -55,7 +55,7 @@ class TableLayout:
     version: int
 
 
-@dataclass(frozen=True)
+@record
 class View:
     """A query with a name; it is bound anew wherever it is used.
 
@@ -69,14 +69,14 @@ class View:
     sql: str
 
 
-@dataclass(frozen=True)
+@record
 class Schema:
     """A schema other than main, which is always there."""
 
     name: str
 
 
-@dataclass(frozen=True)
+@record
 class Defaults:
     """What columns of a table hold in rows that leave them out.
 

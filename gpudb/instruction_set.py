@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,10 +16,11 @@ import numpy as np
 import gpudb.functions  # noqa: F401 - fills the registry
 from gpudb.functions.registry import FUNCTIONS, Overload, parse_type
 from gpudb.opcodes import OPCODES, Opcode, Variant, variants
+from gpudb.record import record
 from gpudb.types import Interval, RegisterType
 
 
-@dataclass(frozen=True)
+@record
 class InstructionSet:
     """The numbering of one process: `variants[n]` is instruction number n, `number[(name, types, form)]` its inverse."""
 

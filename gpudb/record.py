@@ -1,34 +1,71 @@
-"""Frozen dataclasses of which one function is compiled, not six.
+"""Dataclasses of which one function is compiled, when the first object is made, not six as the class is.
 
-`@dataclass(frozen=True)` takes 0.5 to 1 ms a class.  The plan's nodes, a program's parts and the statements are 79
-classes: 50 ms of the shell's start, of which this leaves 10.
+`@dataclass(frozen=True)` takes 0.5 to 1 ms a class.  Plans, programs, statements and what devices and storage hold are 180
+classes: 90 ms of the shell's start, of which this leaves 10.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from itertools import pairwise
 from operator import attrgetter
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform, overload
 
 Class = TypeVar("Class", bound=type)
 
 
+@overload
+def record(cls: Class, /) -> Class: ...
+
+
+@overload
+def record(*, frozen: bool = True, eq: bool = True) -> Callable[[Class], Class]: ...
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def record(cls: Class) -> Class:
-    """`@dataclass(frozen=True)`, with a hash that each object keeps: emit looks every sub-expression of a tree up."""
+def record(cls: Any = None, /, *, frozen: bool = True, eq: bool = True) -> Any:
+    """`@dataclass(frozen=True)`, with a hash that each object keeps: emit looks every sub-expression of a tree up.
+
+    frozen, eq  as of a dataclass: with frozen=False an object can be changed and has no hash, with eq=False it equals itself
+    """
+    if cls is None:
+        return lambda decorated: _made(decorated, frozen, eq)
+    return _made(cls, frozen, eq)
+
+
+def _made(cls: type, frozen: bool, eq: bool) -> type:
     dataclass(init=False, repr=False, eq=False)(cls)
     members = fields(cls)
-    methods: dict[str, Any] = {"__init__": _initialiser(cls, members), "__repr__": _text}
-    methods |= _equality(tuple(member.name for member in members if member.compare))
-    methods |= {"__setattr__": _refuse, "__delattr__": _refuse}
+    methods: dict[str, Any] = {"__init__": _initialiser(cls, members, frozen), "__repr__": _text}
+    if eq:
+        methods |= _equality(tuple(member.name for member in members if member.compare), frozen)
+    if frozen:
+        methods |= {"__setattr__": _refuse, "__delattr__": _refuse}
     for name, method in methods.items():
         setattr(cls, name, method)
     return cls
 
 
-def _initialiser(cls: type, members: tuple[Field[Any], ...]) -> Callable[..., None]:
-    """__init__: the one method whose arguments differ from class to class, so that Python must be written for it."""
+def _initialiser(cls: Any, members: tuple[Field[Any], ...], frozen: bool) -> Callable[..., None]:
+    """An __init__ that puts the real one in its place when it is first called: most classes have no object in most runs."""
+    given = [member for member in members if member.init and not member.kw_only]
+    if any(_has_default(one) and not _has_default(other) for one, other in pairwise(given)):
+        raise TypeError(f"a field without a default follows one with a default: {cls.__qualname__}")
+
+    def __init__(self: Any, *arguments: Any, **named: Any) -> None:
+        cls.__init__ = _compiled(cls, members, frozen)
+        cls.__init__(self, *arguments, **named)
+
+    return __init__
+
+
+def _has_default(member: Field[Any]) -> bool:
+    return member.default is not MISSING or member.default_factory is not MISSING
+
+
+def _compiled(cls: type, members: tuple[Field[Any], ...], frozen: bool) -> Callable[..., None]:
+    """The one method whose arguments differ from class to class, so that Python must be written for it."""
     given: dict[str, Any] = {"set_field": object.__setattr__}
     positional, named, lines = ["self"], ["*"], []
     for member in members:
@@ -38,9 +75,14 @@ def _initialiser(cls: type, members: tuple[Field[Any], ...]) -> Callable[..., No
             given[default] = member.default
         elif member.default_factory is not MISSING:
             given[default] = member.default_factory
-            value = f"{default}() if {name} is {default} else {name}"
-        (named if member.kw_only else positional).append(f"{name}={default}" if default in given else name)
-        lines.append(f"  set_field(self, {name!r}, {value})")
+            value = f"{default}() if {name} is {default} else {name}" if member.init else f"{default}()"
+        if member.init:
+            (named if member.kw_only else positional).append(f"{name}={default}" if default in given else name)
+        elif default not in given:
+            continue  # __post_init__ sets it
+        lines.append(f"  set_field(self, {name!r}, {value})" if frozen else f"  self.{name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        lines.append("  self.__post_init__()")
     parameters = ", ".join(positional + (named if len(named) > 1 else []))
     exec("\n".join([f"def __init__({parameters}):", *(lines or ["  pass"])]), given)
     made: Callable[..., None] = given["__init__"]
@@ -48,7 +90,7 @@ def _initialiser(cls: type, members: tuple[Field[Any], ...]) -> Callable[..., No
     return made
 
 
-def _equality(compared: tuple[str, ...]) -> dict[str, Any]:
+def _equality(compared: tuple[str, ...], frozen: bool) -> dict[str, Any]:
     """__eq__ and __hash__ over these fields, and where the hash is kept."""
     values: Callable[[Any], Any] = attrgetter(*compared) if compared else lambda _: ()
 
@@ -62,7 +104,14 @@ def _equality(compared: tuple[str, ...]) -> dict[str, Any]:
             object.__setattr__(self, "_hash", known)
         return known
 
-    return {"__eq__": equal, "__hash__": kept_hash, "_hash": None}
+    if not frozen:
+        return {"__eq__": equal, "__hash__": None}
+    return {"__eq__": equal, "__hash__": kept_hash, "_hash": None, "__getstate__": _state}
+
+
+def _state(self: Any) -> dict[str, Any]:
+    """For pickle and copy: a hash of texts holds in one process only."""
+    return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
 
 def _text(self: Any) -> str:

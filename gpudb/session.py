@@ -12,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from gpudb.devices.work import Ledger, Run, StepProfile
 from gpudb.errors import CatalogError, DataError, DeviceError, DeviceMemoryError, Error, InterfaceError
 from gpudb.parameters import typed_parameters
 from gpudb.program import Program, TableSource
+from gpudb.record import record
 from gpudb.settings import Settings
 from gpudb.storage import database as storage
 from gpudb.storage.table import TableBuilder, TableVersion, table_from_arrow
@@ -55,7 +56,7 @@ class Database:
         self.storage.close()
 
 
-@dataclass(frozen=True)
+@record
 class CachedPlan:
     """A program kept for a statement shape, valid while what it consumed stays the same.
 
@@ -71,7 +72,7 @@ class CachedPlan:
     states: tuple[tuple[str, object], ...]
 
 
-@dataclass
+@record(frozen=False)
 class Result:
     """The rows of one statement, or the number of rows it changed.
 

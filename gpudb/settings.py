@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from gpudb.errors import BindError
+from gpudb.record import record
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
 DEVICES = ("auto", "cpu", "gpu", "gpu!", "reference")
 
 
-@dataclass(frozen=True)
+@record
 class Setting:
     """One setting: what it means, its default, and the reader of a new value (raises ValueError with the reason)."""
 

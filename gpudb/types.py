@@ -8,11 +8,12 @@ be 0..200 travels as u8).  TEXT travels as u32 dictionary codes, BOOLEAN as mask
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+
+from gpudb.record import record
 
 
 class RegisterType(enum.Enum):
@@ -49,7 +50,7 @@ class RegisterType(enum.Enum):
 INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
 
 
-@dataclass(frozen=True, slots=False)
+@record
 class SqlType:
     """One SQL type.  `precision` and `scale` are set for DECIMAL only.
 
@@ -173,7 +174,7 @@ def decimal(precision: int, scale: int) -> SqlType:
     return SqlType("DECIMAL", precision, scale)
 
 
-@dataclass(frozen=True)
+@record
 class Interval:
     """An INTERVAL value: months, days and microseconds, never normalised into each other (as DuckDB and PostgreSQL)."""
 

@@ -23,17 +23,15 @@ import os
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpudb.errors import DeviceError
 from gpudb.kernels.cache import cache_folder, is_trusted
+from gpudb.record import record
 
 logger = logging.getLogger("gpudb")
 
@@ -76,7 +74,7 @@ _LEVEL_CPU = {"x86-64-v4": _V4_CPU, "x86-64-v3": _V3_CPU, "x86-64-v2": _V2_CPU}
 _STATIC_RUNTIME = ("-static-libgcc", "-static-libstdc++", "-Wl,--exclude-libs,ALL")
 
 
-@dataclass(frozen=True)
+@record
 class Compiler:
     """A C++ compiler that was found: `command` is the start of its command line, `found_by` says how."""
 
@@ -219,6 +217,8 @@ def compile_library(
 
     The folder of `output` must exist and gets a temporary file.  Raises DeviceError with the compiler's first lines.
     """
+    import subprocess  # every other start does without, and is 3 ms sooner
+
     with tempfile.TemporaryDirectory(dir=output.parent, prefix="build-") as folder:
         text = Path(folder) / "gpudb_kernels.cpp"
         text.write_text(source)
@@ -247,6 +247,8 @@ def compile_library(
 
 def build_levels(source: str, folder: Path, compiler: Compiler) -> list[Path]:
     """Compile `source` for every level of this machine's kind, all at once, into `folder`, named for a wheel."""
+    from concurrent.futures import ThreadPoolExecutor
+
     folder.mkdir(parents=True, exist_ok=True)
 
     def build(level: str) -> Path:

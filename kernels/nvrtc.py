@@ -18,12 +18,12 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpudb.errors import DeviceError
 from gpudb.kernels.cache import cache_folder, is_trusted, write_atomically
+from gpudb.record import record
 
 OPTIONS = (
     "--std=c++17",
@@ -49,7 +49,7 @@ class Resources(NamedTuple):
     spill_bytes: int
 
 
-@dataclass(frozen=True)
+@record
 class Cubin:
     """Machine code of one architecture.
 

@@ -18,10 +18,11 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from gpudb.errors import NotSupportedError, ParseError
+from gpudb.record import record
 from gpudb.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, SqlType, decimal
 
 Value = TypeVar("Value")
@@ -61,7 +62,7 @@ Literals = tuple[tuple[SqlType, Any], ...]
 Key = tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Command:
     """A statement that sqlglot does not parse for us: `name` and what belongs to it.
 
@@ -79,7 +80,7 @@ class Command:
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@record
 class Parsed:
     """One parsed statement.
 

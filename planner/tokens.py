@@ -17,7 +17,6 @@ classes cannot be subclassed.  So the tokens are changed before it sees them; th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from sqlglot.dialects.duckdb import DuckDB
@@ -28,6 +27,7 @@ from sqlglot.tokens import Token, TokenType
 from gpudb.errors import NotSupportedError, ParseError
 from gpudb.planner.parse import hide_parameters
 from gpudb.planner.type_names import KNOWN_TYPES, TYPE_NAMES
+from gpudb.record import record
 
 FUNCTION = "\x01"
 TYPE = "\x03"
@@ -111,7 +111,7 @@ _EXTRACT_PARTS = {
 _RAW_STATEMENT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(explain|show|call|execute|prepare|fetch)\b", re.I | re.S)
 
 
-@dataclass(frozen=True)
+@record
 class Depth:
     """How deep a statement nests (parentheses, CASE, runs of prefix operators) and how long its operator chains are."""
 
@@ -148,9 +148,10 @@ def tokenize(sql: str) -> list[Token]:
             raise ParseError(
                 "one statement expected, more found", span=span_of_token(extra), hint="run statements one by one"
             )
-        before = word_of(found[index - 1]) if index else "select"
-        if token.token_type == TokenType.COMMA and before in _BEFORE_FIRST_OF_A_LIST:
-            raise ParseError("syntax error at or near: ,", span=span_of_token(token))
+        if token.token_type == TokenType.COMMA:
+            before = word_of(found[index - 1]) if index else "select"
+            if before in _BEFORE_FIRST_OF_A_LIST:
+                raise ParseError("syntax error at or near: ,", span=span_of_token(token))
     return found
 
 
@@ -239,8 +240,8 @@ class _Rewriter:
         self.parameters: list[str] = []
         self.opened: list[str] = []
         self.closed = ""  # what the last parenthesis that was closed belongs to
-        words = [word_of(token) for token in tokens[:6]]
-        self.defines_columns = words[0] == "create" and "table" in words
+        self.words = [word_of(token) for token in tokens]
+        self.defines_columns = self.words[0] == "create" and "table" in self.words[:6]
 
     def run(self) -> tuple[list[Token], tuple[str, ...]]:
         while self.position < len(self.tokens):
@@ -250,15 +251,14 @@ class _Rewriter:
     def peek(self, ahead: int = 1) -> str:
         """Lower-case text of a token ahead, '' at the end."""
         index = self.position + ahead
-        return word_of(self.tokens[index]) if index < len(self.tokens) else ""
+        return self.words[index] if index < len(self.words) else ""
 
     def kind(self, ahead: int = 1) -> TokenType | None:
         index = self.position + ahead
         return self.tokens[index].token_type if index < len(self.tokens) else None
 
     def step(self) -> None:
-        token = self.tokens[self.position]
-        word = word_of(token)
+        token, word = self.tokens[self.position], self.words[self.position]
         if word == "(":
             self.opened.append(self.owner())
         elif word == ")" and self.opened:
@@ -530,17 +530,19 @@ def _plain_call(word: str, token: Token, pieces: list[tuple[str, list[Token]]]) 
 
 def _continues_type(words: list[str], following: str) -> bool:
     """Whether `following` belongs to the type's name: double precision, timestamp with time zone, character varying."""
-    phrases = (
-        "double precision",
-        "timestamp with time zone",
-        "timestamp without time zone",
-        "time with time zone",
-        "time without time zone",
-        "character varying",
-        "char varying",
-    )
     longer = [*words, following]
-    return any(phrase.split()[: len(longer)] == longer for phrase in phrases)
+    return any(phrase[: len(longer)] == longer for phrase in _LONG_TYPES)
+
+
+_LONG_TYPES = [
+    "double precision".split(),
+    "timestamp with time zone".split(),
+    "timestamp without time zone".split(),
+    "time with time zone".split(),
+    "time without time zone".split(),
+    "character varying".split(),
+    "char varying".split(),
+]
 
 
 def closing_of(tokens: list[Token], opening: int) -> int:

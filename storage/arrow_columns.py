@@ -16,12 +16,13 @@ anything else                refused when the column is read: time zones, times,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
 from gpudb import compute as pc
 from gpudb.errors import InputError, NotSupportedError
+from gpudb.record import record
 from gpudb.storage.arrow import sql_type
 from gpudb.storage.csv_writer import value_texts
 from gpudb.storage.file_relation import quoted_list
@@ -37,7 +38,7 @@ def sql_type_of(arrow_type: pa.DataType) -> SqlType | None:
         return None
 
 
-@dataclass(frozen=True)
+@record
 class ColumnMapping:
     """One column of a file and the SQL column it becomes.
 

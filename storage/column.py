@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from gpudb.record import record
 
 TILE_ROWS = 4096  # a multiple of every device's tile: buffers are padded to it
 ALIGNMENT = 64  # bytes; a cache line, and one AVX-512 register
@@ -75,7 +77,7 @@ def all_ones(rows: int) -> np.ndarray:
     return array
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Chunk:
     """Up to 2**20 consecutive rows of one column, encoded.
 

@@ -15,20 +15,21 @@ import mmap
 import os
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from gpudb.errors import CorruptDataError, StorageError
+from gpudb.record import record
 from gpudb.storage.column import ALIGNMENT, Buffers, Chunk, LazyChunk, pack_validity, padded_rows, padded_zeros
 from gpudb.storage.dictionary import Dictionary, Store
 from gpudb.storage.file_system import FileSystem
 from gpudb.storage.table import Columns, RowGroup
 
 
-@dataclass(frozen=True)
+@record
 class Place:
     """Where a buffer lies in its file: offset and length in bytes, CRC-32 of its bytes."""
 
@@ -44,7 +45,7 @@ class Place:
         return None if item is None else Place(*item)
 
 
-@dataclass(frozen=True)
+@record
 class ChunkEntry:
     """What the manifest says about one chunk: its statistics and encoding, and where its buffers lie.
 
@@ -97,7 +98,7 @@ def _number_from_json(item: int | str | None) -> int | float | None:
     return float(item) if isinstance(item, str) else item
 
 
-@dataclass(frozen=True)
+@record
 class RowGroupEntry:
     """A row group in the manifest: its file (None where every chunk is constant), the file's bytes, and its chunks.
 
@@ -119,7 +120,7 @@ class RowGroupEntry:
         return RowGroupEntry(file, nbytes, rows, tuple(ChunkEntry.from_json(chunk) for chunk in chunks), owner)
 
 
-@dataclass(frozen=True)
+@record
 class PieceEntry:
     """A stretch of a dictionary's entries: its file, the file's bytes, entries, and its three buffers."""
 

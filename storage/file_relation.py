@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
 from gpudb.errors import InputError
+from gpudb.record import record
 from gpudb.types import SqlType
 
 MOST_REASONS = 10
 
 
-@dataclass(frozen=True)
+@record
 class RejectedRow:
     """One row that could not be read.
 
@@ -40,7 +41,7 @@ class RejectedRow:
         return InputError(f"cannot read row: {self}", hint=hint)
 
 
-@dataclass
+@record(frozen=False)
 class RejectedRows:
     """How many rows `ignore_errors` left out, and the first ten of them with their reasons."""
 

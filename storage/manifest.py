@@ -13,11 +13,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from gpudb.catalog import Defaults, Definition, Schema, View, definition_key
 from gpudb.errors import CorruptDataError, FormatError
+from gpudb.record import record
 from gpudb.storage.file_format import PieceEntry, RowGroupEntry
 from gpudb.storage.table import Columns
 from gpudb.types import SqlType
@@ -28,7 +28,7 @@ FULL_EVERY = 64  # versions from one full manifest to the next
 NAME = re.compile(r"[0-9]{20}\.json")
 
 
-@dataclass(frozen=True)
+@record
 class DictionaryEntry:
     """A dictionary: identity (a new one for a new dictionary, kept while it grows), sorted entries, and its pieces."""
 
@@ -41,7 +41,7 @@ class DictionaryEntry:
         return sum(piece.count for piece in self.pieces)
 
 
-@dataclass(frozen=True)
+@record
 class TableEntry:
     """A table in one version: what TableVersion holds, as names of files and places in them."""
 
@@ -64,7 +64,7 @@ Tables = Mapping[str, TableEntry]  # by case-folded name
 Definitions = Mapping[str, Definition]  # views, schemas and defaults by key; few, so that every manifest says them all
 
 
-@dataclass(frozen=True)
+@record
 class Manifest:
     """One version of everything, the checksum of the manifest that says so, and the version of the last full one."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from gpudb.catalog import SMALLEST_ROW_BOUND, ColumnLayout, TableLayout
 from gpudb.errors import ConversionError, NotSupportedError
+from gpudb.record import record
 from gpudb.storage import arrow, encodings
 from gpudb.storage.arrow import Plain
 from gpudb.storage.column import TILE_ROWS, Chunk, all_ones, widest
@@ -27,7 +28,7 @@ ABSORB_BYTES = 256 << 20  # Arrow bytes that a builder holds before it turns the
 Columns = tuple[tuple[str, SqlType], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class RowGroup:
     """The same rows of all columns.
 
@@ -46,7 +47,7 @@ class RowGroup:
 RowGroupSink = Callable[[RowGroup], RowGroup]  # stores a finished row group and returns it as it may be kept in memory
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class TableVersion:
     """One version of a table; immutable, so that whoever holds it reads the same rows for ever.
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -26,6 +25,7 @@ import pyarrow as pa
 from gpudb import compute as pc
 from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import NotSupportedError
+from gpudb.record import record
 from gpudb.types import SqlType
 
 BLANKS = " \t\n\v\f\r"
@@ -216,7 +216,7 @@ _SPECIFIERS = {
 _FIXED_WIDTHS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2}
 
 
-@dataclass(frozen=True)
+@record
 class TimeFormat:
     """A strptime format of dates or timestamps, as the options dateformat and timestampformat give it.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,3 +87,53 @@ def test_each_object_has_a_default_of_its_own(classes: Any) -> None:
     late = classes[3]
     late(1).z.append(1)
     assert late(1).z == []
+
+
+def changeable(decorate: Any) -> type:
+    @decorate
+    class Counter:
+        count: int
+        seen: list[int] = field(default_factory=list, init=False)
+        half: float = field(init=False)
+
+        def __post_init__(self) -> None:
+            self.half = self.count / 2
+
+    return Counter
+
+
+def test_objects_that_may_change_are_made_compared_and_changed_as_a_dataclass_s() -> None:
+    plain, late = changeable(dataclass), changeable(record(frozen=False))
+    expected, found = plain(5), late(5)
+    assert dataclasses.asdict(found) == dataclasses.asdict(expected) == {"count": 5, "seen": [], "half": 2.5}
+    assert repr(found) == repr(expected)
+    assert found == late(5) != late(6)
+    found.count = 7
+    found.seen.append(1)
+    assert (found.count, found.seen, late(5).seen) == (7, [1], [])
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(found)
+
+
+def test_without_eq_an_object_equals_itself_only() -> None:
+    @record(eq=False)
+    class Held:
+        rows: list[int]
+
+    one = Held([1])
+    assert one == one != Held([1])
+    assert hash(one) == hash(one)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.rows = []  # type: ignore[misc]
+
+
+@record
+class Name:
+    text: str
+
+
+def test_a_kept_hash_does_not_leave_the_process() -> None:
+    name = Name("a")
+    assert hash(name) == hash(Name("a"))
+    assert b"_hash" not in pickle.dumps(name)
+    assert pickle.loads(pickle.dumps(name)) == name == copy.copy(name)

@@ -7,10 +7,11 @@ launch with the wait for it, a byte copied in, a byte read there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from gpudb.record import record
 
 FIRST_GUESS_S = 0.5e-9  # a byte, before any statement was measured: 2 GB/s
 SMALLEST_MEASURED = 1 << 20  # bytes read by a statement that says something about the speed of reading
@@ -19,7 +20,7 @@ LAUNCHES = 4  # of a step, with what it copies in and out
 READ_AGAIN = 4  # times that a column which is copied now is expected to be read there
 
 
-@dataclass
+@record(frozen=False)
 class Demand:
     """What a statement asks of a device.
 
@@ -33,7 +34,7 @@ class Demand:
     arrays: Callable[[], Iterable[np.ndarray]]
 
 
-@dataclass
+@record(frozen=False)
 class Costs:
     """Figures of this machine.
 

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from gpudb.devices.residency import Lease, Residency
 from gpudb.devices.work import Part, Run, Work
 from gpudb.errors import DeviceError, DeviceLostError, DeviceMemoryError, InternalError
 from gpudb.program import COLUMN, Pipeline
+from gpudb.record import record
 
 LANES = 128  # threads of a block: eight rows each make a tile of 1,024
 SLACK = 64  # bytes behind every allocation that may be read
@@ -47,7 +48,7 @@ MEMORY_ALLOCATION = 2
 HARMLESS = frozenset({1, 3, 9, 35, 46, 98, 100, 101, 200, 209, 400, 500, 600, 701, 720, 801, 802, 803, 804})
 
 
-@dataclass
+@record(frozen=False)
 class _Batch:
     """Tiles first .. last of a pipeline, and what has to be copied before they run: (device memory, host bytes) pairs."""
 
@@ -56,7 +57,7 @@ class _Batch:
     copies: list[tuple[Any, np.ndarray]]
 
 
-@dataclass
+@record(frozen=False)
 class _Stream:
     """The batches of a pipeline whose columns do not all stay; `read` are events: the launch that read a slot is over."""
 

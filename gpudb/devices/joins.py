@@ -7,13 +7,14 @@ entries; arrays by entry begin with a place for none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpudb.devices import launch as structs
 from gpudb.devices.work import RowIndex, Run
+from gpudb.record import record
 
 if TYPE_CHECKING:
     from gpudb.devices.kernels import KernelDevice
@@ -22,7 +23,7 @@ MOST_PARTS = 1024  # of kernels/index.cuh
 PART_SLOTS = 1 << 12  # of a part, at least
 
 
-@dataclass
+@record(frozen=False)
 class ProbedRows:
     """A hash table of build rows on a device, as Probe reads it: the struct, and the arrays behind it kept alive."""
 

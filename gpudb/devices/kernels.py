@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from gpudb.devices import launch as structs
 from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, RowIndex, Run, Work
 from gpudb.errors import DeviceError, InternalError
 from gpudb.program import EmitSink, GroupSink, Pipeline
+from gpudb.record import record
 from gpudb.types import RegisterType, SqlType
 
 R = RegisterType
@@ -32,7 +32,7 @@ NO_ERROR = (1 << 63) - 1
 INSTRUCTION_BYTES, SLOT_BYTES, POINTER_BYTES = 32, 16, 8
 
 
-@dataclass
+@record(frozen=False)
 class GroupState:
     """A group table on a device: the arrays behind it, kept alive, and the struct that kernels read."""
 

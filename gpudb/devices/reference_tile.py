@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from gpudb.devices.work import Part
 from gpudb.errors import InternalError
 from gpudb.opcodes.evaluate import evaluate, wrapped
 from gpudb.program import COLUMN, REGISTER, GroupSink, Instruction, Operand, Pipeline
+from gpudb.record import record
 from gpudb.types import RegisterType
 
 R = RegisterType
@@ -56,7 +57,7 @@ def rounded(whole: int, exponent: int) -> float:
         return float("inf") if whole > 0 else float("-inf")
 
 
-@dataclass
+@record(frozen=False)
 class WideSums:
     """One exact sum a group.
 
@@ -133,7 +134,7 @@ def covariance(x: WideSums, y: WideSums, xy: WideSums, group: int, count: int) -
 # --------------------------------------------------------------------------------------------------- group tables
 
 
-@dataclass
+@record(frozen=False)
 class GroupState:
     """A group table.  The last group is the trash group, where rows go that do not count.
 
@@ -182,7 +183,7 @@ class GroupState:
         return np.array([self.numbers.get(key.tobytes(), -1) + 1 for key in keys], np.uint32)
 
 
-@dataclass
+@record(frozen=False)
 class ProbedRows:
     """A hash table of a join's build rows: bytes of a key -> the row that stands for it."""
 

@@ -11,15 +11,16 @@ import threading
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpudb.record import record
+
 Key = tuple[int, int, bool]  # identity of an array's owner, bytes, and whether that is another object than the array
 
 
-@dataclass
+@record(frozen=False)
 class _Copy:
     """A copy in device memory: its memory, bytes, how many leases are out, and the array's owner."""
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from gpudb.errors import MemoryLimitError, NotSupportedError, QueryCancelled
 from gpudb.program import Pipeline
+from gpudb.record import record
 from gpudb.types import RegisterType
 
 
-@dataclass
+@record(frozen=False)
 class Part:
     """The rows of one row group (or of one intermediate) as a pipeline reads them.
 
@@ -28,7 +29,7 @@ class Part:
     slots: list[Any]
 
 
-@dataclass
+@record(frozen=False)
 class Ledger:
     """Bytes that a statement holds on a device, against its limit."""
 
@@ -51,7 +52,7 @@ class Ledger:
         self.held -= size
 
 
-@dataclass(frozen=True)
+@record
 class StepProfile:
     """What EXPLAIN ANALYZE shows of a step: rows it left (None: groups), and per instruction its seconds and rows."""
 
@@ -61,7 +62,7 @@ class StepProfile:
     instructions: tuple[tuple[float, int], ...] = ()
 
 
-@dataclass
+@record(frozen=False)
 class Run:
     """One execution of a program: cancellation, memory, and the counters of its receipt.
 
@@ -95,7 +96,7 @@ class Run:
             raise QueryCancelled(reason)
 
 
-@dataclass
+@record(frozen=False)
 class Work:
     """A pipeline ready to run.
 
@@ -117,7 +118,7 @@ class Work:
     streamed: Any = None
 
 
-@dataclass
+@record(frozen=False)
 class Emitted:
     """Rows that an Emit sink left: one device array a sink column, each of `rows` values."""
 
@@ -126,7 +127,7 @@ class Emitted:
     types: tuple[RegisterType, ...]
 
 
-@dataclass
+@record(frozen=False)
 class RowIndex:
     """Build rows of a join by key: what `index_rows` of a device gives.
 
@@ -144,7 +145,7 @@ class RowIndex:
     table: Any
 
 
-@dataclass(frozen=True)
+@record
 class PipelineFailure(Exception):
     """A Fail instruction fired: the row's number in its source, and the message's number."""
 

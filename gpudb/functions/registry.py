@@ -18,18 +18,19 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 from gpudb.opcodes.table import parameter_names
+from gpudb.record import record
 from gpudb.types import SqlType
 
 KINDS = frozenset("BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT REAL DOUBLE DATE TIMESTAMP VARCHAR INTERVAL".split())
 ARGUMENT_KINDS = KINDS | {"DECIMAL", "ANY"}
 
 
-@dataclass(frozen=True)
+@record
 class Overload:
     """One signature of a function.
 
@@ -66,7 +67,7 @@ class Overload:
         return parameter_names(self.body)
 
 
-@dataclass
+@record(frozen=False)
 class Function:
     """All overloads of one SQL name."""
 

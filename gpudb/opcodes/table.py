@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
+from gpudb.record import record
 from gpudb.types import RegisterType
 
 Signature = tuple[RegisterType, ...]
@@ -39,7 +40,7 @@ ORDERED = (R.U8, R.U16, R.U32, R.I32, R.I64, R.I128, R.F32, R.F64)
 ALL = (R.MASK, *ORDERED)
 
 
-@dataclass(frozen=True)
+@record
 class Opcode:
     """One entry of the table.
 
@@ -80,7 +81,7 @@ class Opcode:
         return inspect.getdoc(self.body) or ""
 
 
-@dataclass(frozen=True)
+@record
 class Variant:
     """An opcode with types and operand forms chosen; `str()` is its name in EXPLAIN, such as Gt_i32."""
 

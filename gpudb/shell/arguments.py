@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from gpudb.record import record
 from gpudb.shell.output import MODES
 from gpudb.version import __version__
 
 
-@dataclass
+@record(frozen=False)
 class Options:
     """What the command line asks for.
 

@@ -10,9 +10,10 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
+from gpudb.record import record
 from gpudb.shell.output import MODES
 from gpudb.shell.shell import CommandError, Quit, Shell
 from gpudb.version import __version__
@@ -20,7 +21,7 @@ from gpudb.version import __version__
 Action = Callable[[Shell, list[str]], object]
 
 
-@dataclass(frozen=True)
+@record
 class Command:
     """A dot command.
 

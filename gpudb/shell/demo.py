@@ -16,12 +16,12 @@ import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudb import errors
 from gpudb.dbapi.cursor import CollectedResult
+from gpudb.record import record
 from gpudb.shell.chart import bar_chart, save_bar_chart
 from gpudb.shell.output import Style, writer
 
@@ -44,7 +44,7 @@ TABLES = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class Stop:
     """One stop of the tour.
 

@@ -10,11 +10,12 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from gpudb import errors
+from gpudb.record import record
 from gpudb.shell.arguments import Options
 from gpudb.shell.output import BINARY_MODES, Style, writer
 from gpudb.shell.runner import run_cancellable
@@ -42,7 +43,7 @@ class CommandError(Exception):
     """A dot command was used wrongly; the message says how."""
 
 
-@dataclass
+@record(frozen=False)
 class Settings:
     """What dot commands change.
 

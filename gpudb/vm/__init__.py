@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ from gpudb.program import (
     TableSource,
     TextFunction,
 )
+from gpudb.record import record
 from gpudb.storage.column import padded_copy
 from gpudb.storage.dictionary import Dictionary
 from gpudb.storage.table import TableVersion
@@ -57,14 +58,14 @@ PAIR_BYTES = 1 << 26  # for which room is made at a time, where pairs are filter
 GROUPED_PARTS = 4096  # of pairs that are grouped at a time
 
 
-@dataclass(frozen=True)
+@record
 class RepeatedKey(Exception):
     """A join's build side has several rows of a key: its program for that must run."""
 
     join: int
 
 
-@dataclass(frozen=True)
+@record
 class PairParts(Sequence[Part]):
     """The parts of a join's pairs, made when they are asked for: of a billion pairs there are many.
 
@@ -85,7 +86,7 @@ class PairParts(Sequence[Part]):
         return Part(min(PART_PAIRS, self.pairs - start), start, self.columns, self.slots)
 
 
-@dataclass
+@record(frozen=False)
 class StepRows:
     """What a step left: emitted rows, or an order (row numbers), or a group table, or arrays as `emitted` without a sink."""
 
@@ -96,7 +97,7 @@ class StepRows:
     dictionaries: tuple[Dictionary | None, ...] = ()
 
 
-@dataclass
+@record(frozen=False)
 class Machine:
     """One execution of one program.
 

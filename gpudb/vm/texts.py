@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,6 +31,7 @@ from gpudb.program import (
     UnionDictionary,
     steps_behind,
 )
+from gpudb.record import record
 from gpudb.storage.column import padded_copy
 from gpudb.storage.dictionary import Dictionary
 from gpudb.types import BIGINT, RegisterType, SqlType
@@ -43,7 +43,7 @@ LARGEST_TEXT = 1 << 31  # bytes that the offsets of a dictionary reach
 COMPARISONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Evaluated:
     """A text function over its domain; over tuples, (n,) is indexed by 1 + entry, and 0 holds nothing.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from gpudb.catalog import Catalog, qualified
@@ -12,13 +12,14 @@ from gpudb.errors import BindError, CatalogError, InterfaceError
 from gpudb.planner.expressions import AggregateCall, Column, Expression, Literal, Outer, Span
 from gpudb.planner.parse import Parsed, most_written
 from gpudb.planner.tokens import PARAMETER, TYPE, plain
+from gpudb.record import record
 from gpudb.types import NULL, SqlType
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.scope import Scope
 
 
-@dataclass
+@record(frozen=False)
 class Enclosing:
     """A query around the subquery that is being bound: its scope, and the values that the subquery takes of a row of it.
 
@@ -36,7 +37,7 @@ class Enclosing:
         return self.arguments[part.index] if isinstance(part, Outer) else part
 
 
-@dataclass
+@record(frozen=False)
 class Context:
     """State of one binding.
 

@@ -7,7 +7,7 @@ once: the left one, for RIGHT the right one, and for FULL a column of its own be
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpudb.errors import BindError, NotSupportedError
@@ -22,12 +22,13 @@ from gpudb.planner.expressions import Coalesce, Column, Expression, Literal, Spa
 from gpudb.planner.logical import Join, Node, OutputColumn, Project, UnionAll
 from gpudb.planner.rules.rewriting import renumber
 from gpudb.planner.tokens import plain
+from gpudb.record import record
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.query import QueryBinder
 
 
-@dataclass
+@record(frozen=False)
 class Side:
     """A relation of FROM: its plan and its scope."""
 

@@ -6,7 +6,7 @@ One class in one file past 600 lines, since each of these holds the others.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from gpudb.errors import BindError, Error, NotSupportedError
@@ -37,6 +37,7 @@ from gpudb.planner.logical import (
     Values,
 )
 from gpudb.planner.tokens import POSITION, plain
+from gpudb.record import record
 from gpudb.types import BIGINT, DOUBLE
 
 _READERS = {
@@ -65,7 +66,7 @@ _UNSUPPORTED_PARTS = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class CommonTable:
     """A CTE: its query, bound anew wherever it is used, and the CTEs it sees.
 
@@ -83,7 +84,7 @@ class CommonTable:
     plan: Node | None = None
 
 
-@dataclass(frozen=True)
+@record
 class SelectItem:
     """One output column of SELECT before grouping: its name, whether that is an alias, and its expression."""
 
@@ -723,7 +724,7 @@ class QueryBinder:
         return value
 
 
-@dataclass(frozen=True)
+@record
 class OrderTerm:
     """One ORDER BY term: a position in the select list, or a sqlglot tree."""
 
@@ -732,7 +733,7 @@ class OrderTerm:
     nulls_first: bool
 
 
-@dataclass
+@record(frozen=False)
 class Orders:
     """Bound ORDER BY terms; an ordinal where the term is a position in the select list."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpudb.errors import BindError
 from gpudb.planner.bind.context import closest
 from gpudb.planner.expressions import Column, Span
 from gpudb.planner.logical import HIDDEN, OutputColumn
+from gpudb.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Relation:
     """A name in FROM, and which columns of the scope are its own: start .. stop."""
 
@@ -20,7 +20,7 @@ class Relation:
     stop: int
 
 
-@dataclass(frozen=True)
+@record
 class Scope:
     """The columns of a FROM clause: of a table, a subquery, a join of several, or nothing.
 

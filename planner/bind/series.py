@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from gpudb import calendar
@@ -19,6 +18,7 @@ from gpudb.planner.bind.folding import folded
 from gpudb.planner.bind.functions import expand
 from gpudb.planner.expressions import Column, Expression, Literal, Span
 from gpudb.planner.logical import Node, Project, Series, UnionAll, Values
+from gpudb.record import record
 from gpudb.types import BIGINT, INTERVAL, TIMESTAMP, Interval, SqlType
 
 SERIES_FUNCTIONS = ("range", "generate_series")
@@ -84,7 +84,7 @@ def _counted(name: str, type_: SqlType, start: int, step: int, count: int) -> No
     return Series(columns, start, step, count) if count > 0 else Values(columns, ())
 
 
-@dataclass(frozen=True)
+@record
 class _Moments:
     """A series of timestamps, in microseconds."""
 
@@ -122,7 +122,7 @@ def _moments(binder: ExpressionBinder, name: str, wanted: _Moments, span: Span |
     return pieces[0] if len(pieces) == 1 else UnionAll(pieces[0].columns, tuple(pieces))
 
 
-@dataclass(frozen=True)
+@record
 class _Piece:
     """Consecutive months of one series that have its moment on one day of the month.
 

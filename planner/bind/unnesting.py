@@ -11,7 +11,7 @@ outside value must be a column: the one that an equality compares it with, else 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from gpudb.errors import NotSupportedError
@@ -44,13 +44,14 @@ from gpudb.planner.logical import (
     Values,
 )
 from gpudb.planner.rules.rewriting import map_expressions, substitute
+from gpudb.record import record
 from gpudb.types import BIGINT, BOOLEAN
 
 _COUNTS = ("count", "count_star")  # of no rows 0; all other aggregates of no rows are NULL
 _EQUALITIES = ("=", "is_not_distinct")
 
 
-@dataclass
+@record(frozen=False)
 class Dependent:
     """Rows that depend on values of a row outside.
 

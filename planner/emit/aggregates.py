@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gpudb.errors import NotSupportedError
 from gpudb.opcodes.table import CODES
@@ -19,6 +19,7 @@ from gpudb.planner.emit.group_keys import word_value
 from gpudb.planner.emit.ranges import INT64, integer_register
 from gpudb.planner.expressions import AggregateCall, Expression
 from gpudb.program import SLOT, BaseSlot, Operand, PlainSlot, RankTable, ScaleSlot, TableSlot
+from gpudb.record import record
 from gpudb.types import BIGINT, DOUBLE, RegisterType, SqlType
 
 R = RegisterType
@@ -36,7 +37,7 @@ WideSum = Callable[[ExpressionEmitter, Operand], Operand]
 """The same of a sum that may fail."""
 
 
-@dataclass
+@record(frozen=False)
 class Accumulators:
     """The words of a group table, and the instructions that feed them from one pipeline."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -27,6 +27,7 @@ from gpudb.program import (
     Source,
     SourceColumn,
 )
+from gpudb.record import record
 from gpudb.types import RegisterType, SqlType
 
 R = RegisterType
@@ -38,7 +39,7 @@ DOES_MORE = ("Compact", "GroupFind", "GroupIndex", "SplitFixed")
 """Instructions that do more than write the register named as their result."""
 
 
-@dataclass(frozen=True)
+@record
 class Stored:
     """A value that is a stored table column as it lies: base + scale * operand."""
 
@@ -46,7 +47,7 @@ class Stored:
     encoded: bool
 
 
-@dataclass(frozen=True)
+@record
 class Value:
     """The value of an expression in a pipeline.
 
@@ -90,7 +91,7 @@ def _variant(name: str, signature: tuple[R | None, ...], form: str) -> Variant:
     return Variant(opcode, signature, form)  # type: ignore[arg-type]
 
 
-@dataclass
+@record(frozen=False)
 class PipelineBuilder:
     """Collects a pipeline; equal slots and equal instructions are made once.
 
@@ -118,13 +119,15 @@ class PipelineBuilder:
 
     def __post_init__(self) -> None:
         self.known = KnownValues(self)
+        self._made.update((column, Operand(COLUMN, n, column.type)) for n, column in enumerate(self.columns))
 
     def column(self, index: int, part: str, type_: R, step: int | None = None) -> Operand:
         """The operand of a source column's part, or of an earlier step's."""
         wanted = SourceColumn(index, part, type_, step)
-        if wanted not in self.columns:
+        if wanted not in self._made:
             self.columns.append(wanted)
-        return Operand(COLUMN, self.columns.index(wanted), type_)
+            self._made[wanted] = Operand(COLUMN, len(self.columns) - 1, type_)
+        return self._made[wanted]
 
     def slot(self, slot: Slot) -> Operand:
         """The operand of a parameter slot; equal slots are one."""
@@ -164,9 +167,9 @@ class PipelineBuilder:
 
     def picked(self, operand: Operand) -> Operand:
         """The operand at the rows that are still worked on."""
-        if not self.is_whole(operand):
+        if self.rows is None or not self.is_whole(operand):
             return operand
-        assert operand.type is not None and self.rows is not None
+        assert operand.type is not None
         key = ("Pick", operand)
         if key not in self._made:
             self._made[key] = self.register(operand.type)
@@ -203,7 +206,7 @@ class PipelineBuilder:
 
     def block(self, name: str, signature: tuple[R, ...], *operands: Operand | int) -> None:
         """An instruction where rows meet."""
-        if name not in READS_WHOLE:
+        if self.rows is not None and name not in READS_WHOLE:
             has_result = instruction_set().opcodes[name].has_result
             operands = tuple(
                 self.picked(o) if isinstance(o, Operand) and not (k == 0 and has_result) else o

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,7 @@ from gpudb.program import (
     ScaleSlot,
     TableSlot,
 )
+from gpudb.record import record
 from gpudb.types import BOOLEAN, RegisterType, SqlType
 
 R = RegisterType
@@ -72,7 +73,7 @@ MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 COMPARE = {"=": "Eq", "<>": "Ne", "<": "Lt", "<=": "Le", ">": "Gt", ">=": "Ge"}
 
 
-@dataclass(frozen=True)
+@record
 class CommonForm:
     """What several values of one SQL type become to stand in one column: register type, bounds, dictionary of texts."""
 

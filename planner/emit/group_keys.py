@@ -7,7 +7,6 @@ or leads to the group's entry in an indexed table.  Else groups are found in a h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from gpudb.planner.emit.builder import Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.ranges import integer_register
 from gpudb.program import GroupTableSlot, Operand, PlainSlot
+from gpudb.record import record
 from gpudb.types import RegisterType
 
 R = RegisterType
@@ -27,7 +27,7 @@ DENSE_GROUPS = 1 << 12  # largest dense table: with three words a group 96 KB, f
 INDEXED_GROUPS = 1 << 23
 
 
-@dataclass
+@record(frozen=False)
 class Key:
     """A group key: codes 0 .. size - 1, and `size` for NULL where it can be NULL.
 
@@ -77,7 +77,7 @@ def make_key(emitter: ExpressionEmitter, value: Value) -> Key:
     return Key(value, low, high - low + 1)
 
 
-@dataclass
+@record(frozen=False)
 class GroupKeys:
     """The keys of one aggregation, and their layout in a number or in key words.
 

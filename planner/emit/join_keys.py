@@ -6,7 +6,7 @@ as codes of one dictionary, whose first entries are the build side's, so that th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpudb.errors import NotSupportedError
 from gpudb.planner.emit.builder import Value
@@ -16,6 +16,7 @@ from gpudb.planner.emit.ranges import register_range
 from gpudb.planner.emit.texts import common_dictionary
 from gpudb.planner.expressions import Span
 from gpudb.program import Operand, PlainSlot
+from gpudb.record import record
 from gpudb.types import RegisterType
 
 R = RegisterType
@@ -31,7 +32,7 @@ def build_key(emitter: ExpressionEmitter, value: Value, null_equal: bool, span: 
     return value if null_equal else replace(value, valid=None)
 
 
-@dataclass
+@record(frozen=False)
 class JoinKeys:
     """The keys of one join.
 

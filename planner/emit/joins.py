@@ -10,7 +10,7 @@ sides; then the pairs for which it is TRUE are emitted, and counted by probe row
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from gpudb.planner.expressions import Expression, conjuncts
 from gpudb.planner.logical import Join
 from gpudb.planner.rules.rewriting import columns_read
 from gpudb.program import CountPairs, IndexRows, IndexRuns, Operand, PairSource, PlainSlot, SourceColumn, StepRowsSlot
+from gpudb.record import record
 from gpudb.types import BIGINT, BOOLEAN, RegisterType
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ R = RegisterType
 MORE_THAN_ONE = "a subquery used as an expression returns more than one row"
 
 
-@dataclass(frozen=True)
+@record
 class Rows:
     """Emitted rows that a later pipeline reads at row numbers: the step, and its columns by the input's column number."""
 
@@ -49,7 +50,7 @@ class Rows:
         return replace(value, operand=gathered("stored", value.type), valid=valid)
 
 
-@dataclass(frozen=True)
+@record
 class BuildSide:
     """The indexed rows of a join's right input."""
 
@@ -59,7 +60,7 @@ class BuildSide:
     bound: int
 
 
-@dataclass(frozen=True)
+@record
 class Pairs:
     """Pairs before a condition: the probe rows, and the steps that count them and hold their matches."""
 

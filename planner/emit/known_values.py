@@ -8,13 +8,14 @@ instructions, checks that hold for all days fall away, and bounds are those of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpudb.opcodes.evaluate import evaluate
 from gpudb.program import REGISTER, SLOT, Instruction, Operand, PlainSlot, PlainTable, TableSlot
+from gpudb.record import record
 from gpudb.types import RegisterType
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ MOST_VALUES = 1 << 16
 Array = Any
 
 
-@dataclass(frozen=True)
+@record
 class Leaf:
     """A register of integers low .. high where the mask `valid` is set (None: everywhere), anything elsewhere."""
 
@@ -35,7 +36,7 @@ class Leaf:
     valid: Operand | None
 
 
-@dataclass
+@record(frozen=False)
 class KnownValues:
     """What is known of a pipeline's registers: (leaf, the register's value for each of the leaf's)."""
 

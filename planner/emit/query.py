@@ -8,7 +8,7 @@ Past 600 lines as every kind of node opens or closes the same streams: one walk,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -71,6 +71,7 @@ from gpudb.program import (
     TableSource,
     TupleColumn,
 )
+from gpudb.record import record
 from gpudb.types import BIGINT, RegisterType
 
 R = RegisterType
@@ -94,7 +95,7 @@ class LazyValues(Sequence[Value]):
         return self._made[index]
 
 
-@dataclass
+@record(frozen=False)
 class Stream:
     """An open pipeline, the values of its columns, and the mask of rows still alive (None: all)."""
 
@@ -115,7 +116,7 @@ class Stream:
         return ExpressionEmitter(self.builder, self.values, self.alive)
 
 
-@dataclass(frozen=True)
+@record
 class Left:
     """What a closed pipeline left: its step and what each column is."""
 

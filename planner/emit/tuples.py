@@ -6,18 +6,19 @@ key, which says whether it is -0.0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpudb.planner.emit.builder import Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.group_keys import GroupKeys, make_key
 from gpudb.program import Operand, PlainSlot
+from gpudb.record import record
 from gpudb.types import BOOLEAN, RegisterType
 
 R = RegisterType
 
 
-@dataclass
+@record(frozen=False)
 class TupleKeys:
     """How tuples of `count` values that are not NULL lie in the keys of a hash table."""
 

@@ -7,7 +7,6 @@ one row in as many as the larger side has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from gpudb.catalog import SMALLEST_ROW_BOUND, Catalog
@@ -26,6 +25,7 @@ from gpudb.planner.expressions import (
     conjuncts,
 )
 from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Kept, Limit, Node, Project, Scan, Values
+from gpudb.record import record
 
 RANGE = 0.3  # of rows that < or > keeps
 LIKE = 0.05  # that a pattern keeps
@@ -33,7 +33,7 @@ UNKNOWN = 0.2  # that any other condition keeps
 NULLS = 0.05  # that are NULL
 
 
-@dataclass(frozen=True)
+@record
 class Estimate:
     """rows     after predicates
     whole    before those of the scan itself: what distinct values were counted over

@@ -8,13 +8,14 @@ next.  The left input of a join streams through, the right one is emitted and in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from gpudb.planner.expressions import Comparison, Expression, conjunction, conjuncts
 from gpudb.planner.logical import Filter, Join, JoinKey, Node, OutputColumn
 from gpudb.planner.physical.estimates import Estimate, Estimator, distinct_values, selectivity
 from gpudb.planner.rules.rewriting import columns_read, renumber, with_inputs
+from gpudb.record import record
 from gpudb.types import BOOLEAN
 
 MOST_TRIED = 10  # inputs of which all connected sets are tried: 10 in a star are some 500
@@ -29,7 +30,7 @@ def order_joins(node: Node, estimator: Estimator) -> Node:
     return _Orderer(estimator).ordered(node)
 
 
-@dataclass(frozen=True)
+@record
 class Term:
     """A condition over the columns of all inputs, numbered through, and the set of inputs that it reads, as bits."""
 
@@ -37,7 +38,7 @@ class Term:
     inputs: int
 
 
-@dataclass(frozen=True)
+@record
 class Tree:
     """A way to join a set of inputs: an input's number, or two trees, the left streaming, the right indexed."""
 

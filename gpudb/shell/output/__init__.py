@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from gpudb.record import record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +30,7 @@ class Rows(Protocol):
     def batches(self) -> Iterator[pa.RecordBatch]: ...
 
 
-@dataclass(frozen=True)
+@record
 class Style:
     """How results are written.
 
