@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -520,7 +520,7 @@ class Session:
             devices.costs.learn(run.bytes_read, time.perf_counter() - began)
         # A name that shows literals, such as (a + 5), shows those of this execution.
         names = tuple(name.with_values(raw) if isinstance(name, SlotName) else name for name in program.names)
-        schema = pa.schema([pa.field(name, sql.arrow) for name, sql in zip(names, types, strict=True)])
+        schema = arrow_schema(names, types)
         receipt: dict[str, Any] = {
             "device": device.name,
             "reason": reason,
@@ -540,7 +540,7 @@ class Session:
             other, sent = None, 0
             assert machine is not None, "rows are read once"
             try:
-                for batch in vm.export(machine, rows, names, types):
+                for batch in vm.export(machine, rows, schema, types):
                     yield batch
                     sent += 1
             except DeviceError as error:
@@ -551,7 +551,7 @@ class Session:
                 machine, rows = vm.execute(
                     program, other, tables, self.constants(raw), run.again(False), self.database.texts
                 )
-                yield from vm.export(machine, rows, names, types, sent)
+                yield from vm.export(machine, rows, schema, types, sent)
             stages["export"] = (time.perf_counter() - began) * 1e3
             receipt["peak_bytes"] = run.ledger.peak
 
@@ -562,6 +562,12 @@ class Session:
         _, program = self.program(plan, raw, catalog, lap)
         stages: dict[str, float] = {}
         return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False).batches()
+
+
+@lru_cache(KEPT_PLANS)
+def arrow_schema(names: tuple[str, ...], types: tuple[SqlType, ...]) -> pa.Schema:
+    """The Arrow schema of result columns; kept, as a statement that runs again gives the same."""
+    return pa.schema([pa.field(name, sql.arrow) for name, sql in zip(names, types, strict=True)])
 
 
 def demand_of(program: Program, tables: Mapping[str, TableVersion]) -> Demand:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpudb.devices.kernels import KernelDevice
-from gpudb.devices.memory import MemoryPool
+from gpudb.devices.memory import MemoryPool, address_of
 
 
 class CpuDevice(KernelDevice):
@@ -55,11 +55,7 @@ class CpuDevice(KernelDevice):
         return handle.view(np.uint8)[: count * dtype.itemsize].view(dtype)
 
     def address(self, handle: Any) -> int:
-        if handle is None:
-            return 0
-        if handle.dtype.names is not None:  # NumPy would describe its fields, 10 us for an address
-            handle = handle.view(np.uint8)
-        return int(handle.__array_interface__["data"][0])
+        return 0 if handle is None else address_of(handle)
 
     def copy(self, target: np.ndarray, source: np.ndarray, size: int) -> None:
         target[:size] = source.view(np.uint8)[:size]

@@ -156,11 +156,10 @@ class KernelDevice:
             staged_bytes=staged,
         )
         arena_memory = self.arena(blocks, arena)
-        error = self.from_host(np.array([NO_ERROR], np.int64))
-        flags = self.from_host(np.zeros(8, np.int64))
+        outcome = self.from_host(np.array([NO_ERROR, 0], np.int64))  # the error word, and whether a sum is inexact
         arguments.arena = self.address(arena_memory)
-        arguments.error = self.address(error)
-        arguments.flags = self.address(flags)
+        arguments.error = self.address(outcome)
+        arguments.flags = arguments.error + 8
         arguments.cancel = self.cancel_word(run)
         profile = None
         if work.profile is not None:
@@ -185,11 +184,11 @@ class KernelDevice:
                 if profile is not None and work.profile is not None:
                     found = self.to_host(profile, np.int64, counters.size).reshape(counters.shape)
                     work.profile += found.sum(axis=0)[:, :2]
-                failed = int(self.to_host(error, np.int64, 1)[0])
+                failed, inexact = self.to_host(outcome, np.int64, 2).tolist()
                 if failed != NO_ERROR:
                     instruction = pipeline.instructions[failed & 0xFFFF]
                     raise PipelineFailure(failed >> 16, instruction.operands[2].number)
-                if self.to_host(flags, np.int64, 1)[0]:
+                if inexact:
                     raise InexactSum
 
     def tile_rows_of(self, pipeline: Pipeline) -> int:
@@ -276,26 +275,28 @@ class KernelDevice:
             if tiles:
                 self._go(work, arguments, blocks)
             return Emitted(total, outputs, sink.columns)
-        counts, starts, taken = self.zeros(max(1, tiles) * 4), self.empty(max(1, tiles) * 8), self.zeros(8)
+        # Per tile: how many rows it emitted, where they begin, and where they belong.  totals: rows taken, and what
+        # gpudb_offsets finds: rows, and whether any lie astray.
+        counts, starts, offsets = self.zeros(max(1, tiles) * 4), self.empty(max(1, tiles) * 16), 8 * max(1, tiles)
+        totals = self.zeros(24)
         arguments.tile_counts = self.address(counts)
         arguments.tile_starts = self.address(starts)
-        arguments.output_rows = self.address(taken)
+        arguments.output_rows = self.address(totals)
         if tiles:
             self._go(work, arguments, blocks)
         run.check()
-        offsets, result = self.empty(max(1, tiles) * 8), self.zeros(16)
         self.launch(
             "gpudb_offsets",
             structs.OffsetsLaunch(
-                tile_counts=self.address(counts),
-                tile_starts=self.address(starts),
-                tile_offsets=self.address(offsets),
-                result=self.address(result),
+                tile_counts=arguments.tile_counts,
+                tile_starts=arguments.tile_starts,
+                tile_offsets=arguments.tile_starts + offsets,
+                result=arguments.output_rows + 8,
                 num_tiles=tiles,
             ),
             1,
         )
-        rows, astray = (int(n) for n in self.to_host(result, np.int64, 2))
+        rows, astray = self.to_host(self.view(totals, 8), np.int64, 2).tolist()
         if not astray:
             return Emitted(rows, outputs, sink.columns)
         compacted = []
@@ -307,9 +308,9 @@ class KernelDevice:
                 structs.CompactLaunch(
                     source=self.address(handle),
                     target=self.address(target),
-                    tile_counts=self.address(counts),
-                    tile_starts=self.address(starts),
-                    tile_offsets=self.address(offsets),
+                    tile_counts=arguments.tile_counts,
+                    tile_starts=arguments.tile_starts,
+                    tile_offsets=arguments.tile_starts + offsets,
                     num_tiles=tiles,
                     width=width,
                 ),

@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 SMALLEST = 1 << 16  # bytes of a block that is kept; malloc serves those below well
 KEPT_BYTES = 1 << 28  # that lie idle at most
@@ -65,6 +66,11 @@ class MemoryPool:
                 self._free.setdefault(block.nbytes, []).append(block)
 
 
+def address_of(array: np.ndarray) -> int:
+    """Where a contiguous array begins: by Arrow, which says so in 0.5 us; NumPy describes the whole array in 3 to 20."""
+    return int(pa.py_buffer(array).address)
+
+
 def _aligned(raw: np.ndarray, size: int) -> np.ndarray:
-    start = -raw.__array_interface__["data"][0] % ALIGNMENT
+    start = -address_of(raw) % ALIGNMENT
     return raw[start : start + size]

@@ -185,7 +185,8 @@ class Machine:
         most = self._most_parts(work) if isinstance(parts, PairParts) else len(parts)
         try:
             if len(parts) < 2 or (limit is None and len(parts) <= most):
-                result = self.device.run_pipeline(replace(work, parts=parts[:]))
+                work.parts = parts[:]
+                result = self.device.run_pipeline(work)
             elif isinstance(pipeline.sink, EmitSink):
                 result = self._run_until(work, limit, max(1, most))
             else:
@@ -496,12 +497,11 @@ def first_row(machine: Machine, result: StepRows) -> list[int | float | None]:
 
 
 def export(
-    machine: Machine, result: StepRows, names: tuple[str, ...], types: tuple[SqlType, ...], first: int = 0
+    machine: Machine, result: StepRows, schema: pa.Schema, types: tuple[SqlType, ...], first: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a result as record batches of at most BATCH_ROWS rows, from the batch numbered `first` on."""
     emitted, sink = result.emitted, result.sink
     assert emitted is not None and sink is not None
-    schema = pa.schema([pa.field(name, sql.arrow) for name, sql in zip(names, types, strict=True)])
     for start in range(first * BATCH_ROWS, emitted.rows, BATCH_ROWS):
         machine.run.check()
         rows = min(BATCH_ROWS, emitted.rows - start)
