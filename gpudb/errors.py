@@ -136,6 +136,14 @@ class FormatError(StorageError):
     """The database was written by a newer format; names the version."""
 
 
+class TransactionError(OperationalError):
+    """BEGIN, COMMIT or ROLLBACK where they have no place, or a statement in a transaction that an error has aborted."""
+
+
+class ConflictError(TransactionError):
+    """Another transaction or statement changed the same table and committed first; run it again."""
+
+
 class MemoryLimitError(OperationalError):
     """The statement needs more than memory_limit; names the forecast and the limit in bytes."""
 

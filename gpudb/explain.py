@@ -30,7 +30,8 @@ from gpudb.program import (
     StepSource,
     TableSource,
 )
-from gpudb.session import Result, Session, StatementCatalog
+from gpudb.session import Result, Session
+from gpudb.statement_catalog import StatementCatalog
 from gpudb.types import BIGINT, DOUBLE, INTEGER, VARCHAR, SqlType
 
 COLUMNS: list[tuple[str, SqlType]] = [

@@ -19,17 +19,28 @@ from typing import Any
 import pyarrow as pa
 
 from gpudb import vm
-from gpudb.catalog import Defaults, Schema, TableLayout, View, definition_key, name_in_schema, qualified, schema_of
+from gpudb.catalog import Definition, View, name_in_schema, qualified, schema_of
 from gpudb.devices import UNDECIDED, Devices
 from gpudb.devices.costs import Demand
 from gpudb.devices.work import Ledger, Run, StepProfile
-from gpudb.errors import CatalogError, DataError, DeviceError, DeviceMemoryError, Error, InterfaceError
+from gpudb.errors import (
+    CatalogError,
+    DataError,
+    DeviceError,
+    DeviceMemoryError,
+    Error,
+    InterfaceError,
+    TransactionError,
+)
 from gpudb.parameters import typed_parameters
 from gpudb.program import Program, TableSource
 from gpudb.record import record
 from gpudb.settings import Settings
+from gpudb.statement_catalog import StatementCatalog
 from gpudb.storage import database as storage
-from gpudb.storage.table import TableBuilder, TableVersion, table_from_arrow
+from gpudb.storage.database import Change
+from gpudb.storage.table import TableVersion, table_from_arrow
+from gpudb.storage.transaction import Transaction
 from gpudb.types import BOOLEAN, SqlType
 from gpudb.vm.texts import TextCache
 
@@ -96,91 +107,6 @@ class Result:
         return pa.Table.from_batches(batches, self.schema.with_metadata({"gpudb.receipt": json.dumps(self.receipt)}))
 
 
-class StatementCatalog:
-    """The catalog of one statement: pinned tables, registered relations, and the files it names."""
-
-    def __init__(self, session: Session, snapshot: storage.Snapshot) -> None:
-        self.session = session
-        self.snapshot = snapshot
-        self.relations: dict[str, Any] = {}
-        self.loaded: dict[str, TableVersion] = {}
-        self.deep = False  # the statement nests further than an ordinary stack allows
-
-    def version(self, key: str) -> TableVersion:
-        """The table version behind a catalog key; a registered relation hides a table of its name."""
-        if key in self.loaded:
-            return self.loaded[key]
-        return self.session.registered(key) if self.session.is_registered(key) else self.snapshot[key]
-
-    def table(self, name: str) -> TableLayout | None:
-        """The layout of a table, a registered relation, or a file named before."""
-        key = name.lower()
-        if key in self.relations and key not in self.loaded:
-            return self._declared(key)
-        if key in self.loaded or key in self.snapshot or self.session.is_registered(key):
-            return self._keyed(key, self.version(key).layout())
-        return None
-
-    @staticmethod
-    def _keyed(key: str, layout: TableLayout) -> TableLayout:
-        if layout.name == key:
-            return layout
-        return TableLayout(key, layout.columns, layout.layouts, layout.row_bound, layout.version)
-
-    def _declared(self, key: str) -> TableLayout:
-        """A file's names and types, before its rows are read; layouts come with the rows."""
-        empty = TableVersion.empty(key, self.relations[key].columns)
-        return self._keyed(key, empty.layout())
-
-    def view(self, name: str) -> View | None:
-        """The view of a name; a registered relation hides it."""
-        found = self.snapshot.definitions.get(name.casefold())
-        return found if isinstance(found, View) and not self.session.is_registered(name.lower()) else None
-
-    def has_schema(self, name: str) -> bool:
-        """Is there a schema of this name beside main?"""
-        return definition_key(Schema(name)) in self.snapshot.definitions
-
-    def defaults(self, name: str) -> dict[str, str]:
-        """The SQL of the DEFAULT of each column of a table that has one, by the column's lower-case name."""
-        found = self.snapshot.definitions.get(definition_key(Defaults(name, ())))
-        return {column.lower(): sql for column, sql in found.columns} if isinstance(found, Defaults) else {}
-
-    def names(self) -> set[str]:
-        """The catalog's names of all tables and views."""
-        views = (one.name for one in self.snapshot.definitions.values() if isinstance(one, View))
-        return {*self.snapshot, *views}
-
-    def table_names(self) -> list[str]:
-        """All names, sorted."""
-        return sorted({*self.names(), *self.session.registered_names()})
-
-    def state(self, key: str) -> object:
-        """What a kept plan that reads a table or view relies on; None where there is neither."""
-        layout = self.table(key)
-        return self.view(key) if layout is None else layout.version
-
-    def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
-        """The rows of files as a relation of this statement."""
-        from gpudb.storage import files  # the readers of CSV and Parquet take 60 ms to load
-
-        key = f"file {len(self.relations)}: {', '.join(paths)}"
-        key = key.lower()
-        self.relations[key] = files.open_files(paths, file_format, options)
-        return self._declared(key)
-
-    def load(self, key: str, ordinals: set[int]) -> None:
-        """Read the columns of a file that the plan uses; the others stay NULL."""
-        relation = self.relations[key]
-        wanted = sorted(ordinals) or [0]
-        builder = TableBuilder(tuple(relation.columns[k] for k in wanted))
-        for batch in relation.batches(wanted, self.session.file_progress(relation)):
-            self.session.check_cancelled()
-            builder.append(batch)
-        narrow = builder.finish(key)
-        self.loaded[key] = narrow.with_columns(relation.columns, wanted)
-
-
 class Session:
     """A handle that statements go through.  Safe to share between threads; statements of one session take turns."""
 
@@ -189,6 +115,7 @@ class Session:
         self.settings = Settings()
         self._registered: dict[str, tuple[str, Any]] = {}
         self._encoded: dict[str, TableVersion] = {}
+        self.transaction: Transaction | None = None
         self._run: Run | None = None
         self._lock = threading.RLock()
         self._closed = False
@@ -196,8 +123,12 @@ class Session:
     # ------------------------------------------------------------------------------------- small services
 
     def close(self) -> None:
-        """Statements after this raise InterfaceError."""
+        """Statements after this raise InterfaceError; an open transaction is rolled back."""
         self._closed = True
+        if self.transaction is not None:
+            self.cancel()  # what it does now is undone anyway
+            with self._lock:
+                self._end_transaction()
 
     def cancel(self) -> None:
         """Stop the running statement at the next tile border; it raises QueryCancelled.  Any thread may call this."""
@@ -253,21 +184,21 @@ class Session:
 
     def tables(self) -> list[str]:
         """Names of the tables and views of schema main and of registered relations, sorted."""
-        names = StatementCatalog(self, self.database.storage.snapshot()).names()
+        names = StatementCatalog(self).names()
         inside = {name_in_schema(name) for name in names if schema_of(name) is None}
         return sorted({*inside, *self.registered_names()})
 
     def defaults(self, table: str) -> dict[str, str]:
         """The SQL of the DEFAULT of each column that has one, of a table of schema main, by lower-case name."""
-        return StatementCatalog(self, self.database.storage.snapshot()).defaults(qualified(table))
+        return StatementCatalog(self).defaults(qualified(table))
 
     def view(self, name: str) -> View | None:
         """The view of a name in schema main, or None."""
-        return StatementCatalog(self, self.database.storage.snapshot()).view(qualified(name))
+        return StatementCatalog(self).view(qualified(name))
 
     def columns(self, table: str) -> list[tuple[str, SqlType]]:
         """(name, SQL type) of the columns of a table or view of schema main."""
-        catalog = StatementCatalog(self, self.database.storage.snapshot())
+        catalog = StatementCatalog(self)
         layout, view = catalog.table(qualified(table)), catalog.view(qualified(table))
         if layout is not None:
             return list(layout.columns)
@@ -289,6 +220,61 @@ class Session:
         with self.database.lock:
             self.database.plans.clear()
 
+    # ------------------------------------------------------------------------------------- transactions
+
+    @property
+    def store(self) -> storage.Database | Transaction:
+        """What statements read from: the open transaction, or else the database."""
+        return self.transaction or self.database.storage
+
+    def write(
+        self,
+        catalog: StatementCatalog,
+        changes: Mapping[str, TableVersion | None],
+        change: Change = Change.DEFINED,
+        definitions: Mapping[str, Definition | None] | None = None,
+    ) -> None:
+        """What a statement did to tables and definitions: into the open transaction, or committed at once.
+
+        Raises ConflictError if another one has committed a change of the same table since the catalog was pinned.
+        """
+        if self.transaction is not None:
+            self.transaction.write(changes, definitions, change)
+        else:
+            self.database.storage.commit(changes, catalog.snapshot.version, definitions, change)
+
+    def begin(self, read_only: bool = False) -> None:
+        """Open a transaction: what statements change from here on is seen by this session only, until commit()."""
+        if self.transaction is not None:
+            raise TransactionError("cannot start a transaction within a transaction", hint="COMMIT or ROLLBACK first")
+        self.transaction = Transaction(self.database.storage, read_only)
+
+    def commit(self) -> None:
+        """Make all changes of the open transaction durable, or none; it is over either way.
+
+        One that an error has aborted is rolled back, as in DuckDB and PostgreSQL.  Raises ConflictError where another
+        transaction was faster.
+        """
+        if self.transaction is None:
+            raise TransactionError("cannot commit: no transaction is open", hint="BEGIN opens one")
+        if self.transaction.aborted:
+            logger.warning("COMMIT of an aborted transaction: it was rolled back")
+        try:
+            self.transaction.commit()
+        finally:
+            self._end_transaction()
+
+    def rollback(self) -> None:
+        """Undo all changes of the open transaction."""
+        if self.transaction is None:
+            raise TransactionError("cannot roll back: no transaction is open", hint="BEGIN opens one")
+        self._end_transaction()
+
+    def _end_transaction(self) -> None:
+        if self.transaction is not None:
+            self.transaction.rollback()
+            self.transaction = None
+
     # ------------------------------------------------------------------------------------- statements
 
     def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> Result:
@@ -298,7 +284,12 @@ class Session:
         began = time.perf_counter()
         try:
             with self._lock:
-                result = self._execute(sql, parameters)
+                try:
+                    result = self._execute(sql, parameters)
+                except BaseException:
+                    if self.transaction is not None:
+                        self.transaction.rollback()  # any error aborts it, as in DuckDB: its end is left to the user
+                    raise
         except Error as error:
             raise error.attach_sql(sql) from None
         finally:
@@ -320,9 +311,12 @@ class Session:
             stages[stage] = stages.get(stage, 0.0) + (now - clock) * 1e3
             clock = now
 
+        if self.transaction is not None and self.transaction.aborted:
+            self._end_aborted(sql)
+            return Result(pa.schema([]), [])
         key, literals = shape(sql)
         types, values = typed_parameters(parameters)
-        catalog = StatementCatalog(self, self.database.storage.snapshot())
+        catalog = StatementCatalog(self)
         cache_key = (key, types, self.settings["integer_division"], id(self) if self._registered else 0)
         raw = [value for _, value in literals]
         raw += values.values() if isinstance(values, dict) else values
@@ -336,6 +330,17 @@ class Session:
                 error.span = moved_span(error.span, cached.sql, sql)
                 raise
         return self._plan_and_run(sql, cache_key, types, values, catalog, stages, lap)
+
+    def _end_aborted(self, sql: str) -> None:
+        """COMMIT or ROLLBACK of an aborted transaction; TransactionError for any other statement."""
+        from gpudb.planner.parse import Command, parse
+
+        tree = parse(sql).tree
+        if not isinstance(tree, Command) or tree.name not in ("commit", "rollback"):
+            raise TransactionError(
+                "the current transaction is aborted, by an error in it", hint="ROLLBACK ends it; nothing of it is kept"
+            )
+        (self.commit if tree.name == "commit" else self.rollback)()
 
     def _find_plan(self, key: Any, raw: list[Any], catalog: StatementCatalog) -> CachedPlan | None:
         if not self.settings["plan_cache"]:

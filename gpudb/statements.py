@@ -10,21 +10,62 @@ import numpy as np
 import pyarrow as pa
 
 from gpudb.catalog import Defaults, Definition, Schema, definition_key, schema_of
-from gpudb.errors import CatalogError, ConversionError, DeviceError, NotSupportedError, OperationalError
+from gpudb.errors import (
+    CatalogError,
+    ConflictError,
+    ConversionError,
+    DeviceError,
+    NotSupportedError,
+    TransactionError,
+)
 from gpudb.planner import statements
-from gpudb.session import Result, Session, StatementCatalog
+from gpudb.session import Result, Session
+from gpudb.statement_catalog import StatementCatalog
 from gpudb.storage.changes import with_column, with_name_of_column, with_values, without_column, without_rows
+from gpudb.storage.database import Change
 from gpudb.storage.table import TableBuilder, TableVersion
 from gpudb.types import BIGINT, VARCHAR, SqlType
 
 COUNT = (("Count", BIGINT),)
+WRITES = (
+    statements.CreateTable
+    | statements.CreateTableAs
+    | statements.DropTable
+    | statements.CreateView
+    | statements.DropView
+    | statements.CreateSchema
+    | statements.DropSchema
+    | statements.Insert
+    | statements.Delete
+    | statements.Update
+    | statements.AddColumn
+    | statements.SetDefault
+    | statements.SetType
+    | statements.DropColumn
+    | statements.RenameColumn
+    | statements.RenameTable
+    | statements.CopyFrom
+)
 
 
 def run_statement(
     session: Session, statement: Any, raw: list[Any], catalog: StatementCatalog, stages: dict[str, float], lap: Any
 ) -> Result:
     """Run a bound statement; raises what its parts raise."""
+    if session.transaction is not None and session.transaction.read_only and isinstance(statement, WRITES):
+        raise TransactionError(
+            "the transaction is READ ONLY, and this statement writes", hint="BEGIN without READ ONLY"
+        )
     match statement:
+        case statements.Begin():
+            session.begin(statement.read_only)
+            return _nothing()
+        case statements.Commit():
+            session.commit()
+            return _nothing()
+        case statements.Rollback():
+            session.rollback()
+            return _nothing()
         case statements.Explain():
             from gpudb.explain import explain
 
@@ -92,10 +133,7 @@ def run_statement(
             if name == "device":
                 return _device(session)
             return _table([(name, VARCHAR)], [(str(session.settings[name]),)])
-    name = type(statement).__name__.upper()
-    raise NotSupportedError(
-        f"{name} is not supported: every statement commits by itself", hint="leave the transaction statements out"
-    )
+    raise NotSupportedError(f"statement is not supported: {type(statement).__name__}")
 
 
 def _device(session: Session) -> Result:
@@ -147,7 +185,7 @@ def _create(session: Session, statement: statements.CreateTable, catalog: Statem
         raise NotSupportedError("NOT NULL constraints are not supported", hint="leave NOT NULL out")
     table = TableVersion.empty(statement.name, statement.columns)
     defaults = _defaults(statement.name, dict(statement.defaults))
-    session.database.storage.commit({statement.name: table}, catalog.snapshot.version, defaults)
+    session.write(catalog, {statement.name: table}, definitions=defaults)
     return _nothing()
 
 
@@ -157,8 +195,7 @@ def _create_as(
     if not _make_room(statement.name, catalog, statement.if_not_exists, statement.or_replace):
         return _nothing()
     columns = tuple(statement.plan.columns)
-    store = session.database.storage
-    with store.staging() as staging:
+    with session.store.staging() as staging:
         builder = TableBuilder(columns, sink=staging.sink(statement.name, columns))
         if statement.with_data:
             streamed = _file_stream(session, statement.plan, catalog)
@@ -167,7 +204,7 @@ def _create_as(
                 session.check_cancelled()
                 builder.append(batch)
         table = builder.finish(statement.name)
-        store.commit({statement.name: table}, catalog.snapshot.version, _defaults(statement.name, {}))
+        session.write(catalog, {statement.name: table}, definitions=_defaults(statement.name, {}))
     return _counted(table.num_rows)
 
 
@@ -198,7 +235,7 @@ def _drop(session: Session, statement: statements.DropTable, catalog: StatementC
         if statement.if_exists:
             return _nothing()
         raise CatalogError(f"table not found: {statement.name}")
-    session.database.storage.commit({statement.name: None}, catalog.snapshot.version)
+    session.write(catalog, {statement.name: None})
     return _nothing()
 
 
@@ -207,7 +244,7 @@ def _define(session: Session, catalog: StatementCatalog, definitions: Mapping[st
     known = catalog.snapshot.definitions
     changes = {key: one for key, one in definitions.items() if known.get(key) != one}
     if changes:
-        session.database.storage.commit({}, catalog.snapshot.version, changes)
+        session.write(catalog, {}, definitions=changes)
     return _nothing()
 
 
@@ -231,7 +268,7 @@ def _drop_schema(session: Session, statement: statements.DropSchema, catalog: St
     tables = {name: None for name in inside if name in catalog.snapshot}
     views = {name.casefold(): None for name in inside if name not in catalog.snapshot}
     gone = {**views, definition_key(Schema(statement.name)): None}
-    session.database.storage.commit(tables, catalog.snapshot.version, gone)
+    session.write(catalog, tables, definitions=gone)
     return _nothing()
 
 
@@ -248,19 +285,19 @@ def append_rows(session: Session, name: str, batches: Iterator[pa.RecordBatch], 
     columns now, or is gone.
     """
     columns = _target(session, name, catalog).columns
-    store = session.database.storage
+    store = session.store
     with store.write_lock, store.staging() as staging:
-        current = store.snapshot()
-        table = current.get(name)
+        current = StatementCatalog(session)
+        table = current.snapshot.get(name)
         if table is None or table.columns != columns:
-            raise OperationalError(f"another statement changed the table in the meantime: {name}", hint="run it again")
+            raise ConflictError(f"another statement changed the table in the meantime: {name}", hint="run it again")
         builder = TableBuilder(columns, previous=table, sink=staging.sink(table.name, columns))
         for batch in batches:
             session.check_cancelled()
             builder.append(batch)
         rows = builder.num_rows
         if rows:
-            store.commit({table.name: builder.finish(table.name)}, current.version)
+            session.write(current, {table.name: builder.finish(table.name)}, Change.ROWS_ADDED)
     return _counted(rows)
 
 
@@ -271,8 +308,7 @@ def _change_rows(session: Session, statement: Any, raw: list[Any], catalog: Stat
     in another way.
     """
     table = _target(session, statement.table, catalog)
-    store = session.database.storage
-    with store.staging() as staging:
+    with session.store.staging() as staging:
         if statement.plan is None:
             rows, new = table.num_rows, TableVersion.empty(table.name, table.columns)
         else:
@@ -292,7 +328,7 @@ def _change_rows(session: Session, statement: Any, raw: list[Any], catalog: Stat
                     found = found.take(order)
                 new = with_values(table, found.column(0).to_numpy(), statement.ordinals, found.columns[1:])
         if rows:
-            store.commit({table.name: new}, catalog.snapshot.version)
+            session.write(catalog, {table.name: new}, Change.ROWS_CHANGED)
     return _counted(rows)
 
 
@@ -336,7 +372,7 @@ def _alter(session: Session, statement: Any, raw: list[Any], catalog: StatementC
             if table.name.casefold() == statement.name.casefold():
                 del changes[table.name]
     name = statement.name if isinstance(statement, statements.RenameTable) else table.name
-    session.database.storage.commit(changes, catalog.snapshot.version, _defaults(name, defaults))
+    session.write(catalog, changes, definitions=_defaults(name, defaults))
     return _nothing()
 
 

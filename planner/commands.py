@@ -357,12 +357,17 @@ def _reset(tokens: list[Token], sql: str) -> Command:
 
 
 def _transaction(tokens: list[Token], sql: str) -> Command:
+    """BEGIN | START | COMMIT | END | ROLLBACK | ABORT [TRANSACTION | WORK]; the first two with READ ONLY or READ WRITE."""
     words = [word_of(token) for token in tokens]
     name = {"begin": "begin", "start": "begin", "commit": "commit", "end": "commit"}.get(words[0], "rollback")
-    if words[0] == "start" and words[1:2] != ["transaction"]:
-        raise ParseError("TRANSACTION expected after START", span=span_of_token(tokens[-1]))
-    _expect_end(tokens, 2 if words[1:2] in (["transaction"], ["work"]) else 1)
-    return Command(name)
+    index = 2 if words[1:2] in (["transaction"], ["work"]) else 1
+    parts: dict[str, Any] = {}
+    if name == "begin" and words[index : index + 2] in (["read", "only"], ["read", "write"]):
+        if words[index + 1] == "only":
+            parts["read_only"] = True
+        index += 2
+    _expect_end(tokens, index)
+    return Command(name, parts)
 
 
 def _copy(tokens: list[Token], sql: str) -> Command:

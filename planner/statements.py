@@ -256,7 +256,9 @@ class Show(Statement):
 
 @record
 class Begin(Statement):
-    """BEGIN TRANSACTION."""
+    """BEGIN TRANSACTION [READ ONLY]."""
+
+    read_only: bool
 
 
 @record

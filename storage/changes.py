@@ -82,6 +82,18 @@ def _replaced(chunk: Chunk, places: np.ndarray, new: arrow.Plain, kind: SqlType,
     return encode(values, None if mask.all() else mask, kind, name)
 
 
+def with_rows_behind(
+    table: TableVersion, other: TableVersion, start: int, sink: RowGroupSink | None = None
+) -> TableVersion:
+    """The version with the rows of another one of the same columns, from its row `start` on, behind its own."""
+    builder = TableBuilder(table.columns, previous=table, sink=sink)
+    for group in other.row_groups:
+        if group.first_row + group.rows > start:
+            rows = TableVersion(other.name, other.columns, (replace(group, first_row=0),), other.dictionaries)
+            builder.append(rows.to_arrow().slice(max(0, start - group.first_row)))
+    return builder.finish(table.name)
+
+
 def with_column(table: TableVersion, name: str, kind: SqlType, value: pa.ChunkedArray) -> TableVersion:
     """The version with one more column, which holds `value` (one row, in the type's Arrow form) in every row."""
     (values, present), dictionary = arrow.plain_values(value, kind, Dictionary.empty() if kind.is_text else None)

@@ -7,13 +7,14 @@ and a commit changes all its tables at once.
 from __future__ import annotations
 
 import contextlib
+import enum
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gpudb.catalog import Defaults, Definition, definition_key
-from gpudb.errors import InterfaceError, OperationalError
+from gpudb.catalog import Defaults, Definition, Schema, View, definition_key, schema_of
+from gpudb.errors import ConflictError, InterfaceError
 from gpudb.storage.table import Columns, RowGroup, RowGroupSink, TableVersion
 
 if TYPE_CHECKING:
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
     from gpudb.storage.file_system import FileSystem
 
 MEMORY = ":memory:"
+
+
+class Change(enum.IntEnum):
+    """How a table differs from an older version of it; what keeps more of the older one is smaller."""
+
+    ROWS_ADDED = 1  # behind those that were there
+    ROWS_CHANGED = 2  # rows changed or removed, too
+    DEFINED = 3  # made, altered, renamed or dropped; views, schemas and defaults know nothing else
 
 
 class Snapshot(Mapping[str, TableVersion]):
@@ -48,9 +57,43 @@ class Snapshot(Mapping[str, TableVersion]):
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name.casefold() in self._tables
 
+    def changed(
+        self,
+        version: int,
+        changes: Mapping[str, TableVersion | None],
+        definitions: Mapping[str, Definition | None] | None = None,
+    ) -> Snapshot:
+        """This snapshot with new table versions, by name in any case, and definitions; None drops one."""
+        named = self.definitions_changed(changes, definitions)
+        tables = {**self._tables, **{name.casefold(): table for name, table in changes.items()}}
+        kept = {**self.definitions, **named}
+        return Snapshot(
+            version,
+            {key: table for key, table in tables.items() if table is not None},
+            {key: one for key, one in kept.items() if one is not None},
+        )
+
+    def definitions_changed(
+        self, changes: Mapping[str, TableVersion | None], definitions: Mapping[str, Definition | None] | None
+    ) -> dict[str, Definition | None]:
+        """The definitions that go or come with such a change: with a table go the values its columns default to."""
+        named = dict(definitions or {})
+        for name, table in changes.items():
+            if table is None:
+                named.setdefault(definition_key(Defaults(name, ())), None)
+        return {key: one for key, one in named.items() if one is not None or key in self.definitions}
+
+    def without_schema(self, names: Iterable[str]) -> str | None:
+        """One of these tables and views, by name in any case, whose schema is not there; None where all have theirs."""
+        for name in names:
+            schema = schema_of(name) if "." in name else None
+            if schema is not None and definition_key(Schema(schema)) not in self.definitions:
+                return name
+        return None
+
 
 class Staging:
-    """Row groups written to the directory while a statement still runs; they are removed unless it commits.
+    """Row groups written to the directory before they are committed; they are removed unless a commit names them.
 
     In memory `sink` is None: a builder then keeps its row groups itself.
     """
@@ -75,11 +118,13 @@ class Staging:
 
         return store
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Remove what no commit has named; closing twice is fine."""
         directory = self._database._directory
         if directory is not None and self._written:
             with self._database.write_lock:
                 directory.discard(self._written)
+                self._written.clear()
 
 
 class Database:
@@ -101,7 +146,7 @@ class Database:
         self.write_lock = threading.RLock()
         self._closed = False
         self._directory: Directory | None = None
-        self._changed_at: dict[str, int] = {}  # version in which a table was last changed here
+        self._changed_at: dict[str, dict[Change, int]] = {}  # versions in which a table was last changed here
         if self.path == MEMORY:
             if read_only:
                 raise InterfaceError("a database in memory cannot be opened read-only: it would stay empty")
@@ -142,38 +187,62 @@ class Database:
         changes: Mapping[str, TableVersion | None],
         base_version: int,
         definitions: Mapping[str, Definition | None] | None = None,
+        change: Change = Change.DEFINED,
     ) -> Snapshot:
         """Make new table versions current, all at once; None drops a table.  Returns the snapshot, once it is durable.
 
-        base_version  of the snapshot that the changes were made from; OperationalError if one of the tables has been
+        base_version  of the snapshot that the changes were made from; ConflictError if one of the tables has been
                       changed since.  An error leaves the database as it was.
         definitions   views and schemas that are new, by `catalog.definition_key`; None drops one
+        change        how the tables differ from those of base_version
         """
         with self.write_lock:
             self._check_open()
-            keys = {name.casefold(): table for name, table in changes.items()}
-            named = dict(definitions or {})
-            for name, table in changes.items():
-                if table is None:  # what columns default to goes with them
-                    named.setdefault(definition_key(Defaults(name, ())), None)
-            named = {key: one for key, one in named.items() if one is not None or key in self._snapshot.definitions}
-            for key in (*keys, *named):
-                if self._changed_at.get(key, 0) > base_version:
-                    raise OperationalError(
+            named = self._snapshot.definitions_changed(changes, definitions)
+            for key in (*(name.casefold() for name in changes), *named):
+                if self.changed_since(key, base_version) is not None:
+                    raise ConflictError(
                         f"another statement changed the table in the meantime: {key}", hint="run the statement again"
                     )
-            kept = {key: one for key, one in self._snapshot.definitions.items() if key not in named}
-            kept.update({key: one for key, one in named.items() if one is not None})
-            version = self._snapshot.version + 1
-            if self._directory is None:
-                tables = {key: table for key, table in self._snapshot._tables.items() if key not in keys}
-                tables.update({key: table for key, table in keys.items() if table is not None})
-            else:
-                self._directory.write(keys, kept)
-                version, tables = self._directory.version, self._directory.tables
-            self._snapshot = Snapshot(version, tables, kept)
-            self._changed_at.update(dict.fromkeys((*keys, *named), version))
-            return self._snapshot
+            return self.install(changes, definitions, dict.fromkeys(changes, change))
+
+    def install(
+        self,
+        changes: Mapping[str, TableVersion | None],
+        definitions: Mapping[str, Definition | None] | None,
+        kinds: Mapping[str, Change],
+    ) -> Snapshot:
+        """Commit what its caller, who holds `write_lock`, has found free of conflicts; `kinds` by the names in `changes`."""
+        self._check_open()
+        named = self._snapshot.definitions_changed(changes, definitions)
+        new = self._snapshot.changed(self._snapshot.version + 1, changes, named)
+        made = [name for name, table in changes.items() if table is not None]
+        made += [one.name for one in named.values() if isinstance(one, View)]
+        if any(key.endswith(".") for key, one in named.items() if one is None):  # a schema goes
+            made = [*new, *(one.name for one in new.definitions.values() if isinstance(one, View))]
+        lost = new.without_schema(made)
+        if lost is not None:
+            raise ConflictError(f"its schema was dropped in the meantime: {lost}", hint="run the statement again")
+        if self._directory is not None:
+            self._directory.write({name.casefold(): table for name, table in changes.items()}, new.definitions)
+            new = Snapshot(self._directory.version, self._directory.tables, new.definitions)
+        self._snapshot = new
+        for name in changes:
+            self._changed_at.setdefault(name.casefold(), {})[kinds[name]] = new.version
+        for key in named:
+            self._changed_at.setdefault(key, {})[Change.DEFINED] = new.version
+        return new
+
+    def changed_since(self, key: str, version: int) -> Change | None:
+        """The greatest change of a table or definition, by its key, that was committed after a version."""
+        return max((kind for kind, at in self._changed_at.get(key, {}).items() if at > version), default=None)
+
+    def check_writable(self) -> None:
+        """Raise ReadOnlyError where a commit would be refused."""
+        with self.write_lock:
+            self._check_open()
+            if self._directory is not None:
+                self._directory.check_writable()
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[Staging]:
@@ -182,7 +251,7 @@ class Database:
         try:
             yield staging
         finally:
-            staging._close()
+            staging.close()
 
     def close(self) -> None:
         """Give the lock back.  Snapshots that are held stay readable; closing twice is fine."""

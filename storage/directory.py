@@ -311,7 +311,7 @@ class Directory:
         Returns once it is durable.  On an error before the manifest has its name nothing has changed; on one after it
         the database takes no more commits until it is opened again, and what is on disk then holds.
         """
-        self._check_writable()
+        self.check_writable()
         old = self._manifest
         tables = dict(old.tables)
         versions = dict(self.tables)
@@ -392,7 +392,7 @@ class Directory:
         self, group: RowGroup, columns: Columns, table: str, number: int, written: list[str]
     ) -> RowGroup:
         """Write a row group into its file, and return it as it is read from there; `written` gets the file's name."""
-        self._check_writable()
+        self.check_writable()
         content, entry = row_group_file(group, columns)
         name = None
         if content is not None:
@@ -467,7 +467,7 @@ class Directory:
             self._failure = f"fsync failed: {error.strerror or error}"
             raise
 
-    def _check_writable(self) -> None:
+    def check_writable(self) -> None:
         if self.read_only:
             raise ReadOnlyError(f"the database is open for reading only: {self.path}")
         if self._failure is not None:

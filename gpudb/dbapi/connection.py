@@ -84,8 +84,9 @@ def _release(session: Session, database: Database) -> None:
 class Connection:
     """One session on a database.  May be shared by threads, one cursor each.
 
-    session     the session below: settings, catalog, progress
-    autocommit  always True
+    session         the session below: settings, catalog, progress
+    autocommit      always True: a statement outside a transaction is committed as it ends
+    in_transaction  whether begin() or BEGIN opened a transaction that is not over; its cursors are all in it
     """
 
     Warning = errors.Warning
@@ -132,11 +133,15 @@ class Connection:
         return True
 
     @property
+    def in_transaction(self) -> bool:
+        return self.session.transaction is not None
+
+    @property
     def closed(self) -> bool:
         return not self._finalizer.alive
 
     def cursor(self) -> Cursor:
-        """A new cursor; cursors of one connection see each other's changes at once."""
+        """A new cursor; cursors of one connection see each other's changes at once, and share its transaction."""
         self._check_open()
         return Cursor(self)
 
@@ -162,16 +167,33 @@ class Connection:
         """Stop the running statement, from any thread: it raises QueryCancelled where it runs."""
         self.session.cancel()
 
+    def begin(self) -> Self:
+        """Open a transaction, as BEGIN does: what follows is kept or undone as one, by commit() or rollback()."""
+        with self._lock:
+            self.session.execute("BEGIN")
+        return self
+
     def commit(self) -> None:
-        """Does nothing: every statement was committed as it ended."""
-        self._check_open()
+        """Commit the open transaction; without one nothing is left to do, as each statement was committed as it ended.
+
+        Raises ConflictError, and keeps nothing, where another transaction changed the same table and was faster.  One
+        that an error has aborted is rolled back.
+        """
+        with self._lock:
+            if self.session.transaction is not None:
+                self._session.execute("COMMIT")
 
     def rollback(self) -> None:
-        """Does nothing: a statement that failed left no trace, and one that ended is committed."""
-        self._check_open()
+        """Undo the open transaction; without one there is nothing to undo."""
+        with self._lock:
+            if self.session.transaction is not None:
+                self._session.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Close the session and its cursors.  Closing twice is an error, as PEP 249's test suite wants it."""
+        """Close the session and its cursors, and roll back an open transaction.
+
+        Closing twice is an error, as PEP 249's test suite wants it.
+        """
         self._check_open()
         self._finalizer()
 

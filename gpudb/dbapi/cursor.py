@@ -79,7 +79,8 @@ class Cursor:
     def execute(self, sql: str, parameters: Parameters | None = None) -> Cursor:
         """Run one statement, or several parted by `;`, and stand on the first result set; see nextset().
 
-        All statements have run when this returns.  An error stops at the failing one; those before it are committed.
+        All statements have run when this returns.  An error stops at the failing one; those before it are committed,
+        unless a transaction is open: the error aborts it.
         Parameters (`?` and `$1` from a sequence, `$name` from a mapping) need a single statement.
         """
         self._check_open()

@@ -414,7 +414,7 @@ class StatementBinder:
         return statements.Reset(command.parts["name"])
 
     def command_begin(self, command: Command) -> Statement:
-        return statements.Begin()
+        return statements.Begin(command.parts.get("read_only", False))
 
     def command_commit(self, command: Command) -> Statement:
         return statements.Commit()

@@ -64,7 +64,7 @@ def test_the_context_manager_closes_the_connection_and_accepts_one_closed_inside
         connection.close()
 
 
-def test_commit_and_rollback_change_nothing_because_every_statement_is_committed():
+def test_commit_and_rollback_outside_a_transaction_change_nothing():
     with gpudb.connect() as connection:
         assert connection.autocommit
         connection.execute("CREATE TABLE t AS SELECT 1 AS a")
@@ -166,3 +166,78 @@ def test_unsigned_64_bit_columns_are_bigint_from_arrow_as_from_files(tmp_path):
         assert from_arrow == [(2**63 - 1, "BIGINT"), (None, "BIGINT"), (0, "BIGINT")]
         with pytest.raises(gpudb.DataError, match="u: a value of Arrow type uint64 does not fit BIGINT"):
             connection.register("v", too_large)
+
+
+def test_begin_commit_and_rollback_do_what_they_do_in_duckdb():
+    outcomes = {}
+    for engine in (gpudb.connect(), duckdb.connect()):
+        with engine as connection:
+            connection.execute("CREATE TABLE t AS SELECT 1 AS a")
+            found = [connection.begin() is connection]
+            connection.execute("INSERT INTO t VALUES (2)")
+            connection.rollback()
+            found.append(connection.execute("SELECT a FROM t").fetchall())
+            connection.begin().execute("INSERT INTO t VALUES (?)", [3])
+            connection.executemany("INSERT INTO t VALUES (?)", [[4], [5]])
+            connection.commit()
+            connection.commit()  # nothing is open: nothing to do
+            found.append(connection.execute("SELECT a FROM t").fetchall())
+            connection.begin()
+            for statement in ("SELECT nothing", "SELECT 1"):
+                with pytest.raises((gpudb.Error, duckdb.Error)):
+                    connection.execute(statement)
+            connection.commit()
+            with pytest.raises((gpudb.OperationalError, duckdb.OperationalError), match="no transaction is"):
+                connection.execute("COMMIT")
+            outcomes[type(connection)] = found
+    assert outcomes[gpudb.Connection] == outcomes[duckdb.DuckDBPyConnection]
+
+
+def test_cursors_of_a_connection_share_its_transaction_and_other_connections_do_not(tmp_path):
+    path = tmp_path / "database"
+    with gpudb.connect(path) as one, gpudb.connect(path) as other:
+        one.execute("CREATE TABLE t (a INTEGER)")
+        cursor, second = one.cursor(), one.cursor()
+        assert not one.in_transaction
+        cursor.execute("BEGIN")
+        second.execute("INSERT INTO t VALUES (1)")
+        assert one.in_transaction and one.autocommit and not other.in_transaction
+        assert cursor.execute("SELECT count(*) FROM t").fetchone() == (1,)
+        assert other.execute("SELECT count(*) FROM t").fetchone() == (0,)
+        one.commit()
+        assert not one.in_transaction
+        assert other.execute("SELECT count(*) FROM t").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("leave", ["close", "with", "forget"])
+def test_leaving_a_connection_rolls_its_transaction_back(tmp_path, leave):
+    path = tmp_path / "database"
+    with gpudb.connect(path) as kept:
+        kept.execute("CREATE TABLE t (a INTEGER)")
+        connection = gpudb.connect(path)
+        connection.begin().execute("INSERT INTO t SELECT * FROM range(200000)")  # enough to lie on disk before COMMIT
+        connection.execute("CREATE TABLE u (a INTEGER)")
+        assert list((path / "data").iterdir())
+        if leave == "with":
+            with connection:
+                pass
+        elif leave == "close":
+            connection.close()
+        else:
+            del connection
+            gc.collect()
+        assert kept.session.tables() == ["t"]
+        assert kept.execute("SELECT count(*) FROM t").fetchone() == (0,)
+        assert not list((path / "data").iterdir())
+
+
+def test_several_statements_in_one_text_may_hold_a_transaction():
+    with gpudb.connect() as connection:
+        connection.execute("CREATE TABLE t (a INTEGER); BEGIN; INSERT INTO t VALUES (1); COMMIT; BEGIN; DELETE FROM t")
+        connection.rollback()
+        assert connection.execute("SELECT a FROM t").fetchall() == [(1,)]
+        with pytest.raises(gpudb.ProgrammingError):
+            connection.execute("BEGIN; INSERT INTO t VALUES (2); SELECT nothing; COMMIT")
+        assert connection.in_transaction
+        connection.rollback()
+        assert connection.execute("SELECT a FROM t").fetchall() == [(1,)]

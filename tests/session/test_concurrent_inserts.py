@@ -45,7 +45,7 @@ def test_a_table_that_was_made_anew_while_rows_were_computed_is_a_conflict(tmp_p
     session = first.session
     catalog_of_before = session.database.storage.snapshot()
     other.execute("CREATE OR REPLACE TABLE t (a VARCHAR, b INTEGER)")
-    from gpudb.session import StatementCatalog
+    from gpudb.statement_catalog import StatementCatalog
     from gpudb.statements import append_rows
 
     with pytest.raises(gpudb.OperationalError, match="changed"):
