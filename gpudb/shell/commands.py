@@ -346,7 +346,7 @@ def bail(shell: Shell, arguments: list[str]) -> None:
 
 @command(".prompt", "MAIN [CONTINUATION]")
 def prompt(shell: Shell, arguments: list[str]) -> None:
-    """set the prompt, and that of a statement's further lines"""
+    """set the prompt, and that of a statement's further lines; before > comes * in a transaction, ! in an aborted one"""
     shell.settings.prompt = arguments[0]
     if len(arguments) > 1:
         shell.settings.continuation_prompt = arguments[1]

@@ -68,6 +68,6 @@ class Prompt:
 
     def ask(self) -> list[str]:
         """The statements and commands of one input; EOFError after Ctrl-D, KeyboardInterrupt after Ctrl-C."""
-        settings = self._shell.settings
-        text = self._session.prompt(settings.prompt, prompt_continuation=settings.continuation_prompt)
+        further = self._shell.settings.continuation_prompt
+        text = self._session.prompt(self._shell.prompt, prompt_continuation=further)
         return StatementReader().feed(text)

@@ -49,7 +49,7 @@ def _asker(shell: Shell) -> Callable[[], list[str]]:
 def _ask_lines(shell: Shell, read: Callable[[str], str]) -> list[str]:
     """Line by line until a statement is complete."""
     reader = StatementReader()
-    items = reader.feed(read(shell.settings.prompt))
+    items = reader.feed(read(shell.prompt))
     while reader.pending:
         items += reader.feed(read(shell.settings.continuation_prompt))
     return items

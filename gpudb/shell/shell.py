@@ -119,11 +119,23 @@ class Shell:
             self.session.execute(f"SET device = '{self._device}'")
 
     def close(self) -> None:
+        """Leave the database; a transaction that is still open is rolled back."""
         if self._database is not None:
+            if self.session.transaction is not None:
+                print("the open transaction was rolled back", file=sys.stderr)
             self.session.close()
             self._database.close()
             self._database = None
         self.direct_output(None)
+
+    @property
+    def prompt(self) -> str:
+        """The prompt with a mark before its `>`: * in a transaction, ! in one that an error has aborted."""
+        transaction = self.session.transaction
+        before, sign, after = self.settings.prompt.rpartition(">")
+        if transaction is None or not sign:
+            return self.settings.prompt
+        return f"{before}{'!' if transaction.aborted else '*'}{sign}{after}"
 
     # Running
 

@@ -159,3 +159,18 @@ def test_dash_c_loads_nothing_that_only_a_prompt_needs():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
     assert not loaded & {"prompt_toolkit", "pygments", "rich", "pandas", "polars", "duckdb", "cupy", "numba", "asyncio"}
+
+
+def test_a_transaction_that_is_open_at_the_end_is_rolled_back_and_the_shell_says_so(shell, tmp_path):
+    path = tmp_path / "database"
+    assert shell(path, "-c", "CREATE TABLE t AS SELECT 42 AS a").code == 0
+    finished = shell(
+        path, "-csv", "-c", "BEGIN; DELETE FROM t; CREATE TABLE u (a INTEGER)", "-c", "SELECT count(*) AS n FROM t"
+    )
+    assert (finished.code, finished.out, finished.err) == (0, "n\n0\n", "the open transaction was rolled back\n")
+    assert shell(path, "-csv", "-c", "SELECT a FROM t; SHOW TABLES").out == "a\n42\nname\nt\n"
+    finished = shell(path, "-c", "BEGIN; DELETE FROM t; COMMIT")
+    assert (finished.code, finished.err) == (0, "")
+    assert shell(path, "-csv", "-c", "SELECT count(*) AS n FROM t").out == "n\n0\n"
+    finished = shell(path, "-c", "BEGIN", "-c", ".open :memory:", "-c", "COMMIT")
+    assert finished.err.startswith("the open transaction was rolled back\nTransactionError: cannot commit")

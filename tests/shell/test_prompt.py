@@ -125,6 +125,23 @@ def test_ctrl_c_cancels_the_query_and_the_prompt_comes_back(numbers, tmp_path):
     assert b"9999999" not in (tmp_path / "out").read_bytes()
 
 
+def test_the_prompt_shows_an_open_and_an_aborted_transaction():
+    terminal = Terminal()
+    terminal.wait_for(READY)
+    for typed, prompt in (
+        ("BEGIN;", "gpudb*>"),
+        ("SELECT nothing;", "gpudb!>"),
+        ("ROLLBACK;", "gpudb>"),
+        (".prompt 'sql> '", "sql>"),
+        ("START TRANSACTION;", "sql*>"),
+        ("COMMIT;", "sql>"),
+    ):
+        terminal.type(f"{typed}\r")
+        terminal.wait_for(READY)  # the next prompt
+        terminal.wait_for(prompt)
+    assert terminal.leave() == 0
+
+
 def test_without_prompt_toolkit_the_prompt_still_works(home, tmp_path, monkeypatch):
     (tmp_path / "prompt_toolkit.py").write_text("raise ImportError('hidden')\n")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
