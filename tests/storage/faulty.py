@@ -73,6 +73,42 @@ class Unsynced(FileSystem):
         pass
 
 
+class Killed(BaseException):
+    """What a call raises in a process that is no more; nothing that handles errors catches it."""
+
+
+class Dying(Unsynced):
+    """The files of a process that is killed before its n-th change of the disk: from then on nothing reaches it.
+
+    left  changes still to come before the kill; None: it lives on
+    """
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+
+    def _change(self) -> None:
+        if self.left == 0:
+            raise Killed
+        if self.left is not None:
+            self.left -= 1
+
+    def write(self, path: str, pieces: Iterable[bytes | memoryview]) -> None:
+        self._change()
+        super().write(path, pieces)
+
+    def sync_directory(self, path: str) -> None:
+        self._change()
+        super().sync_directory(path)
+
+    def link(self, source: str, target: str) -> None:
+        self._change()
+        super().link(source, target)
+
+    def remove(self, path: str) -> None:
+        self._change()
+        super().remove(path)
+
+
 class Recording(Unsynced):
     """Records what reaches the disk and in which order, so that a power cut can be played at any moment.
 
