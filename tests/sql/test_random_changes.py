@@ -1,4 +1,7 @@
-"""Random changes, one after the other: after each one the table is DuckDB's, on every device and when it is opened again."""
+"""Random changes, one after the other: after each one the table is DuckDB's, on every device and when it is opened again.
+
+Transactions, too: other connections then see the table as it was, and as it is after COMMIT.
+"""
 
 from __future__ import annotations
 
@@ -95,9 +98,18 @@ def assert_same(connection: gpudb.Connection, oracle: duckdb.DuckDBPyConnection,
     assert problem is None, f"{why}\n{problem}"
 
 
+def assert_aborted(connection: gpudb.Connection, oracle: duckdb.DuckDBPyConnection, why: str) -> None:
+    """Neither engine runs anything before the transaction's end."""
+    for engine, error in ((connection, gpudb.OperationalError), (oracle, duckdb.OperationalError)):
+        with pytest.raises(error, match="transaction is aborted"):
+            engine.execute("SELECT * FROM t")
+            raise AssertionError(why)
+
+
 def check(rows: int, style: str, statements: list[str]) -> None:
-    with engines(rows, style) as (oracle, ours, path):
+    with engines(rows, style) as (oracle, ours, path), gpudb.connect(str(path)) as other:
         done = []
+        other_oracle = oracle.cursor()
         for sql in statements:
             results = {}
             for device, connection in ours.items():
@@ -110,8 +122,14 @@ def check(rows: int, style: str, statements: list[str]) -> None:
                 assert isinstance(result, gpudb.Error) == failed, f"{why}\n{device}: {result}\nDuckDB: {expected}"
                 if not failed and sql.startswith(("UPDATE", "DELETE", "TRUNCATE")):
                     assert result == expected[0][0], f"{why}\n{device}: {result} rows, DuckDB: {expected}"
-                assert_same(ours[device], oracle, f"{why}\non {device}")
+                transaction = ours[device].session.transaction
+                aborted = transaction is not None and transaction.aborted
+                (assert_aborted if aborted else assert_same)(ours[device], oracle, f"{why}\non {device}")
+            assert_same(other, other_oracle, f"{why}\nby another connection")
         ours.pop("cpu").close()
+        other.close()
+        if transaction is not None:
+            oracle.rollback()
         with gpudb.connect(str(path), read_only=True) as again:
             assert_same(again, oracle, f"opened again, {why}")
 
@@ -120,6 +138,16 @@ ARGUMENTS = {
     "rows": st.sampled_from([0, 1, 1024, 5000]),
     "style": st.sampled_from(random_tables.STYLES),
     "statements": st.lists(changes(), min_size=1, max_size=6),
+}
+
+
+IN_TRANSACTIONS = {
+    **ARGUMENTS,
+    "statements": st.lists(
+        st.one_of(changes(), changes(), st.sampled_from(["BEGIN", "BEGIN", "COMMIT", "ROLLBACK"])),
+        min_size=2,
+        max_size=12,
+    ).map(lambda statements: ["BEGIN", *statements]),
 }
 
 
@@ -133,4 +161,17 @@ def test_random_changes_leave_duckdbs_rows(rows: int, style: str, statements: li
 @settings(max_examples=1_000, deadline=None, derandomize=False)
 @given(**ARGUMENTS)
 def test_many_random_changes_leave_duckdbs_rows(rows: int, style: str, statements: list[str]) -> None:
+    check(rows, style, statements)
+
+
+@settings(max_examples=15, deadline=None)
+@given(**IN_TRANSACTIONS)
+def test_random_transactions_leave_duckdbs_rows(rows: int, style: str, statements: list[str]) -> None:
+    check(rows, style, statements)
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None, derandomize=False)
+@given(**IN_TRANSACTIONS)
+def test_many_random_transactions_leave_duckdbs_rows(rows: int, style: str, statements: list[str]) -> None:
     check(rows, style, statements)
