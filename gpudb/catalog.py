@@ -150,6 +150,9 @@ class Catalog(Protocol):
     def table_names(self) -> list[str]:
         """All names, for hints and SHOW TABLES."""
 
+    def changed_rows(self, table: TableLayout) -> TableLayout:
+        """The rows that this statement adds to a table, changes in it or removes, as a relation: RETURNING reads it."""
+
     def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
         """The rows of files as a relation of this statement: `FROM 'f.parquet'`, `read_csv('*.csv', ...)`.
 

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from gpudb.catalog import Defaults, Schema, TableLayout, View, definition_key
 from gpudb.storage.database import Snapshot
-from gpudb.storage.table import TableBuilder, TableVersion
+from gpudb.storage.table import Columns, TableBuilder, TableVersion
 
 if TYPE_CHECKING:
     from gpudb.session import Session
+
+CHANGED_ROWS = "\x08changed rows"  # a key that no name in SQL is
+
+
+class ChangedRows:
+    """The rows that a statement changes, once it knows them; read as a file is."""
+
+    total_bytes = 0
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.rows: Iterable[pa.RecordBatch] = ()  # with all columns
+
+    def batches(self, wanted: Sequence[int], progress: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+        """The rows with the columns of these ordinals."""
+        for batch in self.rows:
+            yield batch.select(list(wanted))
 
 
 class StatementCatalog:
@@ -82,6 +102,15 @@ class StatementCatalog:
         """What a kept plan that reads a table or view relies on; None where there is neither."""
         layout = self.table(key)
         return self.view(key) if layout is None else layout.version
+
+    def changed_rows(self, table: TableLayout) -> TableLayout:
+        """The rows that this statement adds to a table, changes in it or removes; see `give_changed_rows`."""
+        self.relations[CHANGED_ROWS] = ChangedRows(table.columns)
+        return self._declared(CHANGED_ROWS)
+
+    def give_changed_rows(self, rows: Iterable[pa.RecordBatch]) -> None:
+        """Say which rows they are, with all columns of the table, before a plan that reads them is run."""
+        self.relations[CHANGED_ROWS].rows = rows
 
     def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
         """The rows of files as a relation of this statement."""

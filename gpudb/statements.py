@@ -88,12 +88,11 @@ def run_statement(
         case statements.DropSchema():
             return _drop_schema(session, statement, catalog)
         case statements.Insert():
-            batches = session.query_batches(statement.plan, raw, catalog, lap)
-            return append_rows(session, statement.table, batches, catalog)
+            return _insert(session, statement, raw, catalog, stages, lap)
         case statements.Nothing():
             return _nothing()
         case statements.Delete() | statements.Update():
-            return _change_rows(session, statement, raw, catalog, lap)
+            return _change_rows(session, statement, raw, catalog, stages, lap)
         case (
             statements.AddColumn()
             | statements.SetDefault()
@@ -301,13 +300,50 @@ def append_rows(session: Session, name: str, batches: Iterator[pa.RecordBatch], 
     return _counted(rows)
 
 
-def _change_rows(session: Session, statement: Any, raw: list[Any], catalog: StatementCatalog, lap: Any) -> Result:
+def _insert(
+    session: Session, statement: statements.Insert, raw: list[Any], catalog: StatementCatalog, stages: Any, lap: Any
+) -> Result:
+    batches = session.query_batches(statement.plan, raw, catalog, lap)
+    if statement.returning is None:
+        return append_rows(session, statement.table, batches, catalog)
+    kept: list[pa.RecordBatch] = []
+    returned: list[Result] = []
+
+    def noted() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            kept.append(batch)
+            yield batch
+        returned.append(_returned(session, statement, kept, raw, catalog, stages, lap))
+
+    append_rows(session, statement.table, noted(), catalog)
+    return returned[0]
+
+
+def _returned(
+    session: Session,
+    statement: Any,
+    rows: list[pa.RecordBatch],
+    raw: list[Any],
+    catalog: StatementCatalog,
+    stages: Any,
+    lap: Any,
+) -> Result:
+    """The rows of RETURNING; computed before the change is committed, since an error in them undoes it."""
+    catalog.give_changed_rows(rows)
+    _, program = session.program(statement.returning, raw, catalog, lap)
+    return session.run_program(program, program.types, raw, catalog, stages, lap, cached=False)
+
+
+def _change_rows(
+    session: Session, statement: Any, raw: list[Any], catalog: StatementCatalog, stages: Any, lap: Any
+) -> Result:
     """UPDATE and DELETE: the plan says which rows, storage makes the next version of the table.
 
     OperationalError if another statement has changed the table since this one was bound: its rows are numbered by now
     in another way.
     """
     table = _target(session, statement.table, catalog)
+    ordinals: tuple[int, ...]
     with session.store.staging() as staging:
         if statement.plan is None:
             rows, new = table.num_rows, TableVersion.empty(table.name, table.columns)
@@ -316,20 +352,33 @@ def _change_rows(session: Session, statement: Any, raw: list[Any], catalog: Stat
             found = pa.Table.from_batches(session.query_batches(statement.plan, raw, catalog, lap), schema)
             rows = found.num_rows
             numbers = found.column(0).to_numpy()
+            order = np.argsort(numbers, kind="stable")
+            last = np.append(numbers[order][1:] != numbers[order][:-1], True)[:rows]
+            if not last.all() or (np.diff(order) < 0).any():
+                order = order[last]
+                found = found.take(order)
+            numbers = found.column(0).to_numpy()
             if isinstance(statement, statements.Delete):
-                numbers = np.unique(numbers)
-                rows = len(numbers)
+                rows, ordinals = len(numbers), ()
                 new = without_rows(table, numbers, staging.sink(table.name, table.columns))
             else:
-                order = np.argsort(numbers, kind="stable")
-                last = np.append(numbers[order][1:] != numbers[order][:-1], True)[:rows]
-                if not last.all() or (np.diff(order) < 0).any():
-                    order = order[last]
-                    found = found.take(order)
-                new = with_values(table, found.column(0).to_numpy(), statement.ordinals, found.columns[1:])
+                ordinals = statement.ordinals
+                new = with_values(table, numbers, ordinals, found.columns[1 : len(ordinals) + 1])
+        result = _counted(rows)
+        if statement.returning is not None:
+            changed = _whole_rows(table, ordinals, found).to_batches()
+            result = _returned(session, statement, changed, raw, catalog, stages, lap)
         if rows:
             session.write(catalog, {table.name: new}, Change.ROWS_CHANGED)
-    return _counted(rows)
+    return result
+
+
+def _whole_rows(table: TableVersion, ordinals: tuple[int, ...], found: pa.Table) -> pa.Table:
+    """Rows of a table from what a plan found: their numbers, the new values of `ordinals`, the others' values in order."""
+    others = [k for k in range(len(table.columns)) if k not in ordinals]
+    place = {ordinal: position for position, ordinal in enumerate((*ordinals, *others), 1)}
+    columns = [found.column(place[k]) for k in range(len(table.columns))]
+    return pa.table(columns, names=[f"c{k}" for k in range(len(columns))])
 
 
 def _defaults(table: str, columns: Mapping[str, str]) -> dict[str, Definition | None]:

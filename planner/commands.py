@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from sqlglot import exp
 from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
@@ -52,6 +53,39 @@ def statement(tokens: list[Token], sql: str) -> Any:
 
 
 def _tree(tokens: list[Token], sql: str) -> Any:
+    at = _returning(tokens)
+    if at is None:
+        return _parsed(tokens, sql)
+    tree, returning = _parsed(tokens[:at], sql), tokens[at]
+    start = Token(TokenType.SELECT, "SELECT", returning.line, returning.col, returning.start, returning.end)
+    select = _parsed([start, *tokens[at + 1 :]], sql)  # a list as SELECT's: sqlglot's own knows no * EXCLUDE (...)
+    more = next((part for part, value in select.args.items() if value and part != "expressions"), None)
+    if more is not None or not select.expressions:
+        raise ParseError("RETURNING wants expressions, and nothing after them", span=span_of_token(returning))
+    tree.set("returning", exp.Returning(expressions=select.expressions))
+    return tree
+
+
+def _returning(tokens: list[Token]) -> int | None:
+    """The place of RETURNING in a statement that may have it."""
+    depth, changes = 0, False
+    for place, token in enumerate(tokens):
+        word = word_of(token)
+        depth += (word in _OPENING) - (word in _CLOSING)
+        if depth:
+            continue
+        if word == "returning" and changes:
+            return place
+        changes = changes or word in ("insert", "update", "delete")
+        if not changes and word in ("select", "from", "values", "create"):
+            return None
+    return None
+
+
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+def _parsed(tokens: list[Token], sql: str) -> Any:
     try:
         trees = DIALECT.parser().parse(tokens, sql)
     except SqlglotParseError as error:

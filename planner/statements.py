@@ -113,20 +113,26 @@ class DropSchema(Statement):
 class Insert(Statement):
     """INSERT INTO table; `plan` has one column per column of the table, in its order, cast to its type.
 
-    ordinals  the columns that the statement gives; the others are NULL in the plan
+    ordinals   the columns that the statement gives; the others are NULL in the plan
+    returning  the plan of RETURNING, over the catalog's `changed_rows`
     """
 
     table: str
     ordinals: tuple[int, ...]
     plan: Node
+    returning: Node | None = None
 
 
 @record
 class Delete(Statement):
-    """DELETE FROM table; `plan` has one column, the numbers of its rows, perhaps repeated.  None: all rows, also TRUNCATE."""
+    """DELETE FROM table; `plan` has the numbers of its rows, perhaps repeated.  None: all rows, also TRUNCATE.
+
+    returning  the plan of RETURNING, over the catalog's `changed_rows`; `plan` then has all columns of the rows, too
+    """
 
     table: str
     plan: Node | None
+    returning: Node | None = None
 
 
 @record
@@ -134,11 +140,14 @@ class Update(Statement):
     """UPDATE table; `plan` has row numbers and one column per ordinal, cast to its type.
 
     Of several values for one row the last counts.
+
+    returning  the plan of RETURNING, over the catalog's `changed_rows`; `plan` then has the other columns, too, in order
     """
 
     table: str
     ordinals: tuple[int, ...]
     plan: Node
+    returning: Node | None = None
 
 
 @record

@@ -340,7 +340,7 @@ class _Rewriter:
             # SELECT * REPLACE (...): the star stands for columns, not for a product.
             earlier = word_of(self.output[-2]) if len(self.output) > 1 else ""
             if before == "*":
-                return earlier not in ("select", ",", ".", "")
+                return earlier not in ("select", "returning", ",", ".", "")
             return not (before == ")" and self.closed == "star") and earlier not in _STAR_WORDS
         return True
 

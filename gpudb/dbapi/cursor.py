@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gpudb.dbapi.connection import Connection
 
+RETURNS_NOTHING = "executemany() is for statements that return nothing; use execute()"
 ROWS_CONVERTED_AT_ONCE = 4096  # bounds the Python objects alive while a large batch is fetched row by row
 
 
@@ -42,6 +43,16 @@ class CollectedResult:
 def returns_rows(result: Result | CollectedResult) -> bool:
     """A query does; the session gives the number of changed rows as a row too, which PEP 249 puts into `rowcount`."""
     return bool(result.schema.names) and result.rowcount < 0
+
+
+def has_returning(sql: str) -> bool:
+    """Whether a statement changes rows and returns them."""
+    if "returning" not in sql.lower():
+        return False
+    from gpudb.planner.parse import Command, parse
+
+    tree = parse(sql).tree
+    return not isinstance(tree, Command) and bool(tree.args.get("returning"))
 
 
 class Cursor:
@@ -120,13 +131,15 @@ class Cursor:
         self._forget()
         sets = seq_of_parameters if isinstance(seq_of_parameters, list) else list(seq_of_parameters)
         session = self.connection._session
+        if has_returning(sql):
+            raise errors.InterfaceError(RETURNS_NOTHING)
         with self.connection._lock:
             result: Result | None = insert_all(session, sql, sets)
             total = result.rowcount if result is not None else 0
             for parameters in sets if result is None else []:
                 result = session.execute(sql, parameters)
                 if returns_rows(result):
-                    raise errors.InterfaceError("executemany() is for statements that return nothing; use execute()")
+                    raise errors.InterfaceError(RETURNS_NOTHING)
                 total += max(0, result.rowcount)
         if result is not None:
             self._stand_on(result)

@@ -41,18 +41,49 @@ class TargetBinder(QueryBinder):
         return items
 
 
+class ReturningBinder(QueryBinder):
+    """Binds RETURNING as a SELECT of the rows that the statement changes."""
+
+    def scan(self, layout: Any) -> Node:
+        return super().scan(self.context.catalog.changed_rows(layout))
+
+    def select_list(self, node: Any, scope: Scope, has_from: bool) -> list[SelectItem]:
+        items = super().select_list(node, scope, has_from)
+        for item in items:
+            if contains_aggregate(item.expression):
+                raise BindError("aggregate functions are not allowed in RETURNING", span=item.expression.span)
+        return items
+
+
+def bind_returning(context: Context, tree: Any, table: Any) -> Node | None:
+    """The plan of RETURNING, where a statement has it; its columns go by the name of `table`, a reference in the tree."""
+    returning = tree.args.get("returning")
+    if not returning:
+        return None
+    if returning.args.get("into"):
+        raise NotSupportedError("RETURNING INTO is not supported", span=span_of(returning.args["into"]))
+    for item in returning.expressions:
+        query = item.find(exp.Query)
+        if query is not None:
+            raise BindError("subqueries are not allowed in RETURNING", span=span_of(query) or span_of(item))
+    return ReturningBinder(context).bind(exp.Select(expressions=returning.expressions, from_=exp.From(this=table)))
+
+
 def bind_delete(context: Context, tree: Any, layout: Any) -> statements.Delete:
-    """DELETE FROM table [USING relations] [WHERE condition]; `layout` is the table's."""
-    refuse(tree, (("returning", "RETURNING"), ("order", "ORDER BY"), ("limit", "LIMIT")))
+    """DELETE FROM table [USING relations] [WHERE condition] [RETURNING ...]; `layout` is the table's."""
+    refuse(tree, (("order", "ORDER BY"), ("limit", "LIMIT")))
     others = tree.args.get("using") or []
-    if tree.args.get("where") is None and not others:
+    returning = tree.args.get("returning")
+    if tree.args.get("where") is None and not others and not returning:
         return statements.Delete(layout.name, None)
-    return statements.Delete(layout.name, rows_of(context, tree, others, []))
+    values = [column_of(tree.this, name) for name, _ in layout.columns] if returning else []
+    plan = rows_of(context, tree, others, values)
+    return statements.Delete(layout.name, plan, bind_returning(context, tree, tree.this))
 
 
 def bind_update(context: Context, tree: Any, layout: Any) -> statements.Update:
-    """UPDATE table SET column = value, ... [FROM relations] [WHERE condition]; `layout` is the table's."""
-    refuse(tree, (("returning", "RETURNING"), ("order", "ORDER BY"), ("limit", "LIMIT")))
+    """UPDATE table SET column = value, ... [FROM relations] [WHERE condition] [RETURNING ...]; `layout` is the table's."""
+    refuse(tree, (("order", "ORDER BY"), ("limit", "LIMIT")))
     if not tree.expressions:
         raise ParseError("SET expected in UPDATE", span=span_of(tree.this))
     known = {name.lower(): index for index, (name, _) in enumerate(layout.columns)}
@@ -71,6 +102,8 @@ def bind_update(context: Context, tree: Any, layout: Any) -> statements.Update:
         values.append(value)
     from_ = tree.args.get("from_")
     trees = [exp.Null() if value is None else value for value in values]
+    if tree.args.get("returning"):
+        trees += [column_of(tree.this, name) for k, (name, _) in enumerate(layout.columns) if k not in ordinals]
     plan = rows_of(context, tree, [from_.this] if from_ is not None else [], trees)
     columns: list[OutputColumn] = [(ROW, BIGINT)]
     expressions: list[Expression] = [Column(BIGINT, 0, ROW)]
@@ -84,7 +117,11 @@ def bind_update(context: Context, tree: Any, layout: Any) -> statements.Update:
         if not castable(source, type_):
             raise BindError(f"column {name} takes {type_}, not {source}", span=span_of(value))
         expressions.append(cast(context, Column(source, position, name, span=span_of(value)), type_))
-    return statements.Update(layout.name, tuple(ordinals), Project(tuple(columns), plan, tuple(expressions)))
+    for position in range(len(columns), len(plan.columns)):  # what RETURNING asks for beside
+        columns.append((f"{ROW} {position}", plan.columns[position][1]))
+        expressions.append(Column(plan.columns[position][1], position, ROW))
+    rows = Project(tuple(columns), plan, tuple(expressions))
+    return statements.Update(layout.name, tuple(ordinals), rows, bind_returning(context, tree, tree.this))
 
 
 def assignments(tree: Any) -> list[tuple[Any, Any]]:
@@ -113,9 +150,7 @@ def rows_of(context: Context, tree: Any, others: list[Any], values: list[Any]) -
     Without other relations each row is there once, in table order; beside others as often as they match it.
     """
     target = tree.this
-    alias = target.args.get("alias")
-    relation = plain(alias.name) if alias is not None else plain(target.name)
-    row = exp.column(exp.to_identifier(ROW, quoted=True), table=exp.to_identifier(relation, quoted=True))
+    row = column_of(target, ROW)
     items = [
         exp.Alias(this=value, alias=exp.to_identifier(ROW if k == 0 else f"{ROW} {k}", quoted=True))
         for k, value in enumerate((row, *values))
@@ -125,6 +160,13 @@ def rows_of(context: Context, tree: Any, others: list[Any], values: list[Any]) -
     binder = TargetBinder(context)
     binder.common_tables(tree)
     return binder.bind(select)
+
+
+def column_of(target: Any, name: str) -> Any:
+    """A column of the table that a statement changes, as a tree."""
+    alias = target.args.get("alias")
+    relation = plain(alias.name) if alias is not None else plain(target.name)
+    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(relation, quoted=True))
 
 
 def refuse(tree: Any, parts: tuple[tuple[str, str], ...]) -> None:

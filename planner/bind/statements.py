@@ -157,7 +157,6 @@ class StatementBinder:
         for part, what in (
             ("alternative", "INSERT OR ..."),
             ("conflict", "ON CONFLICT"),
-            ("returning", "RETURNING"),
             ("by_name", "INSERT BY NAME"),
             ("overwrite", "INSERT OVERWRITE"),
         ):
@@ -174,7 +173,8 @@ class StatementBinder:
         source = tree.args.get("expression")
         if tree.args.get("default"):
             nothing: Node = Values((), ((),))
-            return statements.Insert(layout.name, (), self.whole_rows(layout, (), nothing, span))
+            plan = self.whole_rows(layout, (), nothing, span)
+            return statements.Insert(layout.name, (), plan, self.returning(tree, table))
         if source is None:
             raise BindError("INSERT wants VALUES or a query", span=span)
         binder = QueryBinder(self.context)
@@ -186,7 +186,13 @@ class StatementBinder:
             plan = binder.bind(source)
         if len(plan.columns) != len(ordinals):
             raise BindError(f"INSERT gives {len(plan.columns)} values for {len(ordinals)} columns", span=span)
-        return statements.Insert(layout.name, ordinals, self.whole_rows(layout, ordinals, plan, span))
+        plan = self.whole_rows(layout, ordinals, plan, span)
+        return statements.Insert(layout.name, ordinals, plan, self.returning(tree, table))
+
+    def returning(self, tree: Any, table: Any) -> Node | None:
+        """The plan of an INSERT's RETURNING, where an alias of the table counts for nothing."""
+        table.set("alias", None)
+        return changes.bind_returning(self.context, tree, table)
 
     def insert_values(self, source: Any, layout: Any, ordinals: tuple[int, ...], span: Span | None) -> Node:
         """VALUES whose items are cast to the columns one by one."""

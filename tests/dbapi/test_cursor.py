@@ -3,6 +3,7 @@
 import datetime
 from decimal import Decimal
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -203,3 +204,45 @@ def test_errors_show_the_place_in_the_statement(connection):
     with pytest.raises(gpudb.ProgrammingError) as caught:
         connection.execute("SELECT dela FROM t")
     assert "SELECT dela FROM t\n         ^^^^" in str(caught.value)
+
+
+def test_returning_gives_rows_as_a_query_does_and_the_change_is_there_before_they_are_read():
+    rows = {}
+    for engine in (gpudb.connect(), duckdb.connect()):
+        with engine as connection:
+            connection.execute("CREATE TABLE t (i INTEGER, s VARCHAR)")
+            cursor = connection.cursor()
+            cursor.execute("INSERT INTO t VALUES (1, 'one'), (2, 'two') RETURNING i, upper(s) AS s")
+            assert [column[0] for column in cursor.description] == ["i", "s"]
+            other = connection.cursor()
+            found = [other.execute("SELECT count(*) FROM t").fetchone(), cursor.fetchall()]
+            found.append(connection.execute("UPDATE t SET i = i + 10 WHERE s = 'two' RETURNING *").fetchall())
+            found.append(connection.execute("DELETE FROM t RETURNING i").fetchall())
+            rows[type(connection)] = found
+    assert rows[gpudb.Connection] == rows[duckdb.DuckDBPyConnection]
+
+
+def test_returning_of_many_rows_over_several_row_groups(tmp_path):
+    with gpudb.connect(tmp_path / "db") as connection:
+        connection.execute("CREATE TABLE t AS SELECT range AS i, 'word ' || (range % 7) AS s FROM range(150000)")
+        cursor = connection.execute("DELETE FROM t WHERE i % 3 = 1 RETURNING i, s")
+        table = cursor.fetch_arrow_table()
+        numbers = range(1, 150_000, 3)
+        assert table["i"].to_pylist() == list(numbers)
+        assert table["s"].to_pylist() == [f"word {number % 7}" for number in numbers]
+        assert cursor.rowcount == -1
+        cursor = connection.execute("INSERT INTO t SELECT i + 1, s || '!' FROM t RETURNING s, i")
+        assert cursor.fetch_arrow_table().num_rows == 100_000
+        assert connection.execute("SELECT count(*), count(DISTINCT s) FROM t").fetchone() == (200_000, 14)
+        cursor = connection.execute("INSERT INTO t VALUES (?, ?) RETURNING i + ? AS n", [1, "p", 100])
+        assert cursor.fetchall() == [(101,)]
+
+
+def test_executemany_refuses_returning_before_anything_is_changed():
+    with gpudb.connect() as connection:
+        connection.execute("CREATE TABLE t (i INTEGER, s VARCHAR)")
+        with pytest.raises(gpudb.InterfaceError, match="return nothing"):
+            connection.executemany("INSERT INTO t VALUES (?, 'x') RETURNING i", [[1], [2]])
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
+        connection.executemany("INSERT INTO t VALUES (?, 'returning')", [[1], [2]])
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (2,)

@@ -72,6 +72,9 @@ class PlainCatalog:
     def table_names(self) -> list[str]:
         return list(self.layouts)
 
+    def changed_rows(self, table: TableLayout) -> TableLayout:
+        return TableLayout("changed rows", table.columns, (), 1024, 1)
+
     def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
         self.opened.append((paths, file_format, options))
         if "missing" in paths[0]:
