@@ -438,7 +438,12 @@ class Directory:
         return name
 
     def discard(self, names: Iterable[str]) -> None:
-        """Remove staged files that the current version does not name."""
+        """Remove staged files that the current version does not name.
+
+        After a commit of unknown outcome all stay, since the version on disk may name them; opening it sweeps the others.
+        """
+        if self._failure is not None:
+            return
         keep = self._manifest.files()
         self._discard(name for name in names if name not in keep)
 

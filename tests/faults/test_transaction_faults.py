@@ -134,6 +134,40 @@ def test_a_disk_that_fails_undoes_the_transaction(tmp_path: Path, method: str, a
     assert steps_found(tmp_path / "db") == 1
 
 
+@pytest.mark.parametrize("many", [True, False], ids=["transaction", "one statement"])
+@pytest.mark.parametrize("method", ["link", "sync_directory"])
+def test_a_commit_of_unknown_outcome_leaves_a_database_that_opens(tmp_path: Path, method: str, many: bool) -> None:
+    """The manifest may have its name: the rows it speaks of must stay, whatever this process believes."""
+
+    class Late(Failing):
+        def link(self, source: str, target: str) -> None:
+            if self.method == "link" and self.path in target:
+                FileSystem.link(self, source, target)  # done, and yet an error
+            super().link(source, target)
+
+    files = Late()
+    session = opened(tmp_path / "db", files)
+    for statement in MADE:
+        session.execute(statement)
+    statements = transaction(0)
+    if not many:
+        statements = [f"CREATE TABLE big AS SELECT range AS i, 'w' || (range % 50) AS w FROM range({STAGED})"]
+    files.fail(method, errno.EIO, "manifest")
+    with pytest.raises(StorageError):
+        for statement in statements:
+            session.execute(statement)
+    files.heal()
+    with pytest.raises(StorageError, match="until it is opened again"):
+        session.execute("INSERT INTO steps VALUES (99)")
+    session.close()
+    session.database.close()
+    if many:
+        assert steps_found(tmp_path / "db") == 1
+    else:
+        with gpudb.connect(tmp_path / "db") as connection:
+            assert value(connection, "SELECT count(DISTINCT w) FROM big WHERE i >= 0") == 50
+
+
 def test_a_power_cut_keeps_whole_transactions_and_every_acknowledged_one(tmp_path: Path) -> None:
     (tmp_path / "live").mkdir()
     recording = Recording(str(tmp_path / "live"))
