@@ -597,9 +597,25 @@ OTHER_FAULTS = (
     Fault(
         "a kept plan outlives its view",
         "plan cache",
-        "gpudb/session.py",
+        "gpudb/statement_catalog.py",
         "return self.view(key) if layout is None else layout.version",
         "return None if layout is None else layout.version",
         "tests/session/test_plan_cache.py -k outlive",
+    ),
+    Fault(
+        "two transactions change the same rows, and both commit",
+        "transactions",
+        "storage/transaction.py",
+        "return min(mine, theirs) is Change.ROWS_ADDED and max(mine, theirs) is not Change.DEFINED",
+        "return True",
+        "tests/session/test_transactions.py -k conflict_of_rows",
+    ),
+    Fault(
+        "a transaction that is rolled back leaves its files behind",
+        "transactions",
+        "storage/transaction.py",
+        "self._changes, self._definitions = {}, set()\n        self._staging.close()",
+        "self._changes, self._definitions = {}, set()",
+        "tests/dbapi/test_connection.py -k 'leaving and close'",
     ),
 )
