@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import gpudb
-from gpudb.errors import ConflictError, ReadOnlyError, TransactionError
+from gpudb.errors import ConflictError, QueryCancelled, ReadOnlyError, TransactionError
 from gpudb.session import Database, Session
 from gpudb.storage import database as storage
 
@@ -324,3 +324,40 @@ def test_a_database_open_for_reading_has_transactions_that_keep_its_version(tmp_
     for session in (reader, writer):
         session.close()
         session.database.close()
+
+
+def test_a_statement_that_runs_out_of_time_aborts_its_transaction() -> None:
+    session = Session(Database())
+    session.execute("CREATE TABLE t AS SELECT range AS i FROM range(3000000)")
+    session.execute("SET statement_timeout = 0.05")
+    session.execute("BEGIN")
+    with pytest.raises(QueryCancelled):
+        session.execute("SELECT count(*) FROM t AS a JOIN t AS b ON a.i % 1000 = b.i % 1000")
+    with pytest.raises(TransactionError, match="aborted"):
+        session.execute("SELECT 1")
+    session.execute("ROLLBACK")
+    assert rows(session, "SELECT 1 AS a") == [(1,)]
+
+
+def test_closing_a_session_stops_what_its_transaction_still_runs() -> None:
+    database = Database()
+    session = Session(database)
+    session.execute("CREATE TABLE t AS SELECT range AS i FROM range(3000000)")
+    session.execute("BEGIN")
+    session.execute("DELETE FROM t WHERE i < 10")
+    outcome: list[object] = []
+
+    def count() -> None:
+        try:
+            outcome.append(session.execute("SELECT count(*) FROM t AS a JOIN t AS b ON a.i % 100 = b.i % 100"))
+        except gpudb.Error as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    while session.progress() is None and thread.is_alive():
+        thread.join(0.01)
+    session.close()
+    thread.join()
+    assert isinstance(outcome[0], QueryCancelled)
+    assert rows(Session(database), "SELECT count(*) FROM t") == [(3_000_000,)]
