@@ -361,3 +361,31 @@ def test_closing_a_session_stops_what_its_transaction_still_runs() -> None:
     thread.join()
     assert isinstance(outcome[0], QueryCancelled)
     assert rows(Session(database), "SELECT count(*) FROM t") == [(3_000_000,)]
+
+
+def test_no_update_is_lost_among_threads_that_run_a_conflicting_transaction_again(database: Database) -> None:
+    session = Session(database)
+    session.execute("CREATE TABLE counter AS SELECT 0 AS n")
+
+    def count(number: int) -> None:
+        mine = Session(database)
+        done = 0
+        while done < 5:
+            mine.execute("BEGIN")
+            try:
+                mine.execute(f"INSERT INTO u VALUES ({number * 100 + done})")
+                mine.execute("UPDATE counter SET n = n + 1")
+                mine.execute("COMMIT")
+                done += 1
+            except ConflictError:
+                if mine.transaction is not None:  # the UPDATE failed, not COMMIT
+                    mine.execute("ROLLBACK")
+
+    threads = [threading.Thread(target=count, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert rows(session, "SELECT n, (SELECT count(DISTINCT i) FROM u), (SELECT count(*) FROM u) FROM counter") == [
+        (15, 15, 15)
+    ]
