@@ -31,7 +31,7 @@ class ProbedRows:
     arrays: list[Any] = field(default_factory=list)
 
 
-@dataclass
+@record(frozen=False)
 class MovedRows:
     """Rows in order of their parts, on a device: the launch that moved them, and the arrays behind it kept alive."""
 

@@ -8,13 +8,14 @@ reads the kept rows (sideways information passing; magic sets, Bancilhon et al. 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from gpudb.planner.expressions import Expression
 from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Kept, Node, Project, Scan, Values
 from gpudb.planner.physical.estimates import Estimator, distinct_values
 from gpudb.planner.rules.rewriting import columns_read, renumber, substitute, with_inputs
+from gpudb.record import record
 
 LEAST_ROWS = 65_536  # fewer are indexed in less time than three more steps take
 MOST_KEPT = 0.25  # of the build side's keys: with more the look-ups before cost what is saved behind
@@ -36,7 +37,7 @@ def reduce_build_sides(node: Node, estimator: Estimator) -> Node:
     return node
 
 
-@dataclass(frozen=True)
+@record
 class Place:
     """Where rows of a build side can be dropped: the node there, its keys, and what makes the build side of a new node."""
 
