@@ -127,6 +127,7 @@ class Join(Node):
     residual  over left's columns, then right's
     outputs   which of left's columns, right's, and (mark) the mark behind them come out
     span      where the right input stands, for the error of `single`
+    narrows   few rows come out: what is done with them above had better be done with them alone
 
     RIGHT is LEFT with its inputs swapped; FULL is LEFT and, behind that, the right rows of the swapped ANTI.
     """
@@ -138,6 +139,7 @@ class Join(Node):
     residual: Expression | None
     outputs: tuple[int, ...]
     span: Span | None = field(default=None, compare=False)
+    narrows: bool = False
 
     @property
     def width(self) -> int:

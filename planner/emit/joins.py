@@ -101,13 +101,16 @@ class JoinEmitter:
             return self._pairs[node]()
         number = self._numbers.setdefault(node, len(self._numbers))
         by_pairs = node.residual is not None or node.kind in ("inner", "left", "single")
+        looked_up = not by_pairs or self._one_row(node) or number not in self.repeated
+        outer, self.query.grouping = self.query.grouping, self.query.grouping and looked_up
         stream = self.query.stream(node.left)
+        self.query.grouping = outer
         emitter = stream.emitter()
         keys = [emitter.value(left) for left, _, _ in node.keys]
         if not by_pairs:
             build = self._build(node, number, "any")
             return self._looked_up(node, stream, keys, build)
-        if self._one_row(node) or number not in self.repeated:
+        if looked_up:
             build = self._build(node, number, "one")
             return self._looked_up(node, stream, keys, build)
         build = self._build(node, number, "all")
@@ -128,7 +131,9 @@ class JoinEmitter:
         if node in self._built:
             return self._built[node]
         width = len(node.left.columns)
+        outer, self.query.grouping = self.query.grouping, False
         stream = self.query.stream(node.right)
+        self.query.grouping = outer
         emitter = stream.emitter()
         alive = stream.alive
         for _, right, null_equal in node.keys:
@@ -224,9 +229,12 @@ class JoinEmitter:
             assert alive is not None
             builder.block("SkipIfNone", (), alive)
         outer = matched if node.kind in ("left", "single") else None
+        stream = replace(stream, alive=alive, filtered=filtered)
+        if node.narrows and self.query.grouping and builder.rows is None:
+            stream.compact()  # an emitting pipeline does so once, behind its last condition
         values = self._both_sides(node, stream.values, right, builder, row, outer)
         mark = Value(BOOLEAN, R.MASK, matched, None, 0, 1)
-        return self._with_outputs(node, replace(stream, alive=alive, filtered=filtered), values, mark)
+        return self._with_outputs(node, stream, values, mark)
 
     # ------------------------------------------------------------------------------------------- several matches
 

@@ -136,6 +136,7 @@ class QueryEmitter:
         self.steps: list[Step] = []
         self.tables: set[str] = set()
         self.fixed_used = False
+        self.grouping = False  # does the pipeline being opened end in groups, not in emitted rows?
         self.givens: dict[tuple[int, bool], Left] = {}  # the rows of recursions, by number and whether all
         self._left: dict[Node, Callable[[], Stream]] = {}
 
@@ -170,7 +171,9 @@ class QueryEmitter:
             case Series():
                 return self._series(node)
         if node not in self._left:
+            outer, self.grouping = self.grouping, isinstance(node, Aggregate)
             self._left[node] = self._close(node)
+            self.grouping = outer
         return self._left[node]()
 
     def _close(self, node: Node) -> Callable[[], Stream]:

@@ -95,9 +95,10 @@ class Estimator:
         layout = self._catalog.table(node.table)
         assert layout is not None, f"table vanished while planning: {node.table}"
         rows = float(layout.row_bound)
-        if layout.row_bound == SMALLEST_ROW_BOUND:  # a small table has as many rows as its key has values
-            values = [column.distinct or 0 for column in layout.layouts]
-            rows = float(max((count for count in values if count < layout.row_bound), default=0) or rows)
+        if layout.row_bound == SMALLEST_ROW_BOUND:  # a small table has about as many rows as its key has values
+            exact = [kind.is_exact or kind.is_text for _, kind in layout.columns]
+            values = [column.distinct or 1 for column, counted in zip(layout.layouts, exact, strict=True) if counted]
+            rows = float(max(values, default=layout.row_bound))
         layouts = [layout.layouts[ordinal] for ordinal in node.ordinals]
         whole = Estimate(rows, rows, tuple(min(rows, float(column.distinct or rows)) for column in layouts))
         return Estimate(rows * selectivity(node.predicate, whole), rows, whole.distinct)
@@ -134,8 +135,22 @@ def key_selectivity(keys: tuple[JoinKey, ...], left: Estimate, right: Estimate) 
     """The share of all pairs whose keys are equal."""
     if not keys:
         return 1.0
-    values = [max(distinct_values(ours, left), distinct_values(theirs, right), 1.0) for ours, theirs, _ in keys]
-    return max(1 / prod(values), 1 / max(left.whole, right.whole, 1.0))
+    shares = [
+        equal_share((distinct_values(ours, left), left.whole), (distinct_values(theirs, right), right.whole))
+        for ours, theirs, _ in keys
+    ]
+    return max(prod(shares), 1 / max(left.whole, right.whole, 1.0))
+
+
+def equal_share(left: tuple[float, float], right: tuple[float, float]) -> float:
+    """The share of pairs that are equal, by each side's (distinct values, rows before predicates).
+
+    Where one side is a key and the other is not, the other refers to it, and each of its rows finds one: its own number of
+    values, which is that of its range, tells less.
+    """
+    sides = [(min(values, rows), rows) for values, rows in (left, right)]
+    keys = [rows for values, rows in sides if values * 2 >= rows]  # numbers of rows are rounded up to powers of two
+    return 1 / max(1.0, keys[0] if len(keys) == 1 else max(values for values, _ in sides))
 
 
 def selectivity(predicate: Expression | None, over: Estimate) -> float:

@@ -13,7 +13,7 @@ from math import prod
 
 from gpudb.planner.expressions import Comparison, Expression, conjunction, conjuncts
 from gpudb.planner.logical import Filter, Join, JoinKey, Node, OutputColumn
-from gpudb.planner.physical.estimates import Estimate, Estimator, distinct_values, selectivity
+from gpudb.planner.physical.estimates import Estimate, Estimator, distinct_values, equal_share, selectivity
 from gpudb.planner.rules.rewriting import columns_read, renumber, with_inputs
 from gpudb.record import record
 from gpudb.types import BOOLEAN
@@ -145,11 +145,19 @@ class Region:
             terms = [term.expression for term in self.terms if term.inputs == inputs]
             equal = [term for term in terms if _is_equality(term)]
             rest = [term for term in terms if not _is_equality(term)]
-            share = selectivity(conjunction(tuple(equal)), self.all)
+            share = prod(self._equal_share(term) for term in equal)
             if equal and inputs.bit_count() == 2:
                 share = max(share, 1 / max(self.estimates[leaf].whole for leaf in _bits(inputs)))
             shares[inputs] = share * selectivity(conjunction(tuple(rest)), self.all)
         return shares
+
+    def _equal_share(self, term: Expression) -> float:
+        assert isinstance(term, Comparison), "an equality"
+        sides = []
+        for side in (term.left, term.right):
+            rows = max((self.estimates[leaf].whole for leaf in _bits(self._inputs(columns_read(side)))), default=1.0)
+            sides.append((distinct_values(side, self.all), rows))
+        return equal_share(sides[0], sides[1])
 
     def rows(self, inputs: int) -> float:
         """Rows of the join of a set of inputs, in whatever order."""
