@@ -34,7 +34,7 @@ class ColumnLayout:
     distinct: int | None = None
 
 
-SMALLEST_ROW_BOUND = 4096  # of a table, so that small ones can grow without new plans
+SMALLEST_ROW_BOUND = 4096  # of a table, so that small ones can grow without many new plans
 
 
 @record
@@ -45,6 +45,7 @@ class TableLayout:
     columns     (name as written, SQL type) in order
     layouts     one ColumnLayout a column
     row_bound   power of two that no later version of this layout exceeds
+    rows        about how many rows there are: row_bound, of a small table the next power of four
     version     changes whenever anything here changes
     """
 
@@ -52,6 +53,7 @@ class TableLayout:
     columns: tuple[tuple[str, SqlType], ...]
     layouts: tuple[ColumnLayout, ...]
     row_bound: int
+    rows: int
     version: int
 
 

@@ -68,7 +68,7 @@ class StatementCatalog:
     def _keyed(key: str, layout: TableLayout) -> TableLayout:
         if layout.name == key:
             return layout
-        return TableLayout(key, layout.columns, layout.layouts, layout.row_bound, layout.version)
+        return TableLayout(key, layout.columns, layout.layouts, layout.row_bound, layout.rows, layout.version)
 
     def _declared(self, key: str) -> TableLayout:
         """A file's names and types, before its rows are read; layouts come with the rows."""

@@ -128,6 +128,7 @@ class Join(Node):
     outputs   which of left's columns, right's, and (mark) the mark behind them come out
     span      where the right input stands, for the error of `single`
     narrows   few rows come out: what is done with them above had better be done with them alone
+    repeats   the right input has several rows of a key, as far as is known; else that is found when the program runs
 
     RIGHT is LEFT with its inputs swapped; FULL is LEFT and, behind that, the right rows of the swapped ANTI.
     """
@@ -140,6 +141,7 @@ class Join(Node):
     outputs: tuple[int, ...]
     span: Span | None = field(default=None, compare=False)
     narrows: bool = False
+    repeats: bool = False
 
     @property
     def width(self) -> int:

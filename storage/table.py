@@ -107,9 +107,12 @@ class TableVersion:
             column_layout([group.chunks[index] for group in self.row_groups], kind, self.dictionaries[index], row_bound)
             for index, (_, kind) in enumerate(self.columns)
         )
-        text = repr((self.name, [(name, str(kind)) for name, kind in self.columns], layouts, row_bound))
+        rows = row_bound
+        while rows <= SMALLEST_ROW_BOUND and rows // 4 >= max(1, self.num_rows):
+            rows //= 4
+        text = repr((self.name, [(name, str(kind)) for name, kind in self.columns], layouts, row_bound, rows))
         version = int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()) >> 1
-        return TableLayout(self.name, self.columns, layouts, row_bound, version)
+        return TableLayout(self.name, self.columns, layouts, row_bound, rows, version)
 
     def to_arrow(self) -> pa.Table:
         """All rows in the SQL types' Arrow form."""

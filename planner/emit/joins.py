@@ -101,7 +101,7 @@ class JoinEmitter:
             return self._pairs[node]()
         number = self._numbers.setdefault(node, len(self._numbers))
         by_pairs = node.residual is not None or node.kind in ("inner", "left", "single")
-        looked_up = not by_pairs or self._one_row(node) or number not in self.repeated
+        looked_up = not by_pairs or self._one_row(node) or not (node.repeats or number in self.repeated)
         outer, self.query.grouping = self.query.grouping, self.query.grouping and looked_up
         stream = self.query.stream(node.left)
         self.query.grouping = outer

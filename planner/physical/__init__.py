@@ -10,11 +10,13 @@ from gpudb.catalog import Catalog
 from gpudb.planner.logical import Node
 from gpudb.planner.physical.estimates import Estimator
 from gpudb.planner.physical.join_order import order_joins
-from gpudb.planner.physical.narrowing import mark_narrowing
+from gpudb.planner.physical.marks import mark_narrowing, mark_repeats
 from gpudb.planner.physical.reduction import reduce_build_sides
 
 
 def choose(plan: Node, catalog: Catalog) -> Node:
     """The plan with its choices made."""
     estimator = Estimator(catalog)
-    return mark_narrowing(reduce_build_sides(order_joins(plan, estimator), estimator), estimator)
+    for choice in (order_joins, reduce_build_sides, mark_repeats, mark_narrowing):
+        plan = choice(plan, estimator)
+    return plan

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from gpudb.catalog import SMALLEST_ROW_BOUND, Catalog
+from gpudb.catalog import Catalog
 from gpudb.planner.expressions import (
     And,
     Call,
@@ -28,6 +28,7 @@ from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Kept, Limit,
 from gpudb.record import record
 
 RANGE = 0.3  # of rows that < or > keeps
+OTHER_END = 0.8  # of what the first end of a range kept, that its other end keeps
 LIKE = 0.05  # that a pattern keeps
 UNKNOWN = 0.2  # that any other condition keeps
 NULLS = 0.05  # that are NULL
@@ -94,11 +95,7 @@ class Estimator:
     def _scan(self, node: Scan) -> Estimate:
         layout = self._catalog.table(node.table)
         assert layout is not None, f"table vanished while planning: {node.table}"
-        rows = float(layout.row_bound)
-        if layout.row_bound == SMALLEST_ROW_BOUND:  # a small table has about as many rows as its key has values
-            exact = [kind.is_exact or kind.is_text for _, kind in layout.columns]
-            values = [column.distinct or 1 for column, counted in zip(layout.layouts, exact, strict=True) if counted]
-            rows = float(max(values, default=layout.row_bound))
+        rows = float(layout.rows)
         layouts = [layout.layouts[ordinal] for ordinal in node.ordinals]
         whole = Estimate(rows, rows, tuple(min(rows, float(column.distinct or rows)) for column in layouts))
         return Estimate(rows * selectivity(node.predicate, whole), rows, whole.distinct)
@@ -118,7 +115,8 @@ class Estimator:
         else:
             rows = left.rows
         distinct = (*both.distinct, 2.0)
-        return Estimate(max(1.0, rows), max(1.0, rows), tuple(distinct[index] for index in node.outputs))
+        whole = max(1.0, rows, left.whole, right.whole if node.kind == "inner" else 1.0)
+        return Estimate(max(1.0, rows), whole, tuple(distinct[index] for index in node.outputs))
 
 
 def distinct_values(expression: Expression, over: Estimate) -> float:
@@ -156,7 +154,14 @@ def equal_share(left: tuple[float, float], right: tuple[float, float]) -> float:
 def selectivity(predicate: Expression | None, over: Estimate) -> float:
     """The share of rows for which a predicate is TRUE."""
     kept = 1.0
+    bounded: set[Expression] = set()
     for term in conjuncts(predicate):
+        if isinstance(term, Comparison) and term.operator in ("<", "<=", ">", ">="):
+            sides = {side for side in (term.left, term.right) if not isinstance(side, Literal)}
+            if sides & bounded:
+                kept *= OTHER_END
+                continue
+            bounded |= sides
         kept *= _term(term, over)
     return kept
 

@@ -19,10 +19,12 @@ from gpudb.record import record
 from gpudb.types import BOOLEAN
 
 MOST_TRIED = 10  # inputs of which all connected sets are tried: 10 in a star are some 500
+MOST_PAIRS = 4_000  # pairs of sets to try, some 20 ms: where every input is tied to every other, 10 have 30,000
 
 # What a row costs, in units of a look-up.  A ten-million-row probe side over 4,000 keys is the unit's measure.
 PROBE, BUILD, OUT, PAIRS = 1.0, 3.0, 0.3, 3.0
-SORT = 9.0  # a build row more, where keys have several: they are sorted by key, 150 ns a row of ten million
+EMIT = 50_000.0  # once for a build side that is a join itself: its rows must be emitted, and others wait for them
+SORT = 3.0  # a build row more, where keys have several: they are sorted by key, 16 to 40 ns a row of six million
 
 
 def order_joins(node: Node, estimator: Estimator) -> Node:
@@ -52,8 +54,15 @@ class Tree:
 class _Orderer:
     def __init__(self, estimator: Estimator) -> None:
         self.estimator = estimator
+        self._known: dict[Node, Node] = {}  # what stands in a plan twice is ordered once
 
     def ordered(self, node: Node) -> Node:
+        found = self._known.get(node)
+        if found is None:
+            found = self._known[node] = self._ordered(node)
+        return found
+
+    def _ordered(self, node: Node) -> Node:
         if isinstance(node, Join) and node.kind == "inner":
             return self._region(node)
         if isinstance(node, Join):
@@ -189,7 +198,8 @@ class Region:
             while fringe := self.around(component):
                 component |= fringe
             members = [leaf for leaf in leaves if leaf.inputs & component]
-            parts.append(self._tried(members) if len(members) <= MOST_TRIED else self._greedy(members))
+            tried = self._tried(members) if len(members) <= MOST_TRIED else None
+            parts.append(tried or self._greedy(members))
             left &= ~component
         parts.sort(key=lambda tree: -tree.rows)
         joined = parts[0]
@@ -197,7 +207,9 @@ class Region:
             joined = self._pair(joined, part)
         return joined
 
-    def _tried(self, leaves: list[Tree]) -> Tree:
+    def _tried(self, leaves: list[Tree]) -> Tree | None:
+        """The cheapest of all trees; None where there are too many."""
+        pairs = 0
         by_size: list[dict[int, Tree]] = [{}, {leaf.inputs: leaf for leaf in leaves}]
         for size in range(2, len(leaves) + 1):
             found: dict[int, Tree] = {}
@@ -207,6 +219,9 @@ class Region:
                     for right in by_size[size - smaller].values():
                         if left.inputs & right.inputs or not around & right.inputs:
                             continue
+                        pairs += 1
+                        if pairs > MOST_PAIRS:
+                            return None
                         known = found.get(left.inputs | right.inputs)
                         if known is not None and left.cost + right.cost >= known.cost:
                             continue
@@ -234,6 +249,8 @@ class Region:
         inputs = left.inputs | right.inputs
         rows = self.rows(inputs)
         cost = left.cost + right.cost + PROBE * left.rows + BUILD * right.rows + OUT * rows
+        if right.sides is not None:
+            cost += EMIT
         if not self._unique(left.inputs, right):
             cost += SORT * right.rows + PAIRS * (left.rows + rows)
         return Tree(inputs, rows, cost, sides=(left, right))

@@ -13,17 +13,20 @@ from math import prod
 
 from gpudb.planner.expressions import Expression
 from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Kept, Node, Project, Scan, Values
-from gpudb.planner.physical.estimates import Estimator, distinct_values
-from gpudb.planner.rules.rewriting import columns_read, renumber, substitute, with_inputs
+from gpudb.planner.physical.estimates import Estimator, distinct_values, key_selectivity
+from gpudb.planner.rules.rewriting import bottom_up, columns_read, renumber, substitute
 from gpudb.record import record
 
 LEAST_ROWS = 65_536  # fewer are indexed in less time than three more steps take
-MOST_KEPT = 0.25  # of the build side's keys: with more the look-ups before cost what is saved behind
+MOST_KEPT = 0.25  # of the large side's rows: with more the look-ups before cost what is saved behind
 
 
 def reduce_build_sides(node: Node, estimator: Estimator) -> Node:
     """Every join of which one side is much larger than what the other asks for; the same object where there is none."""
-    node = with_inputs(node, lambda inner: reduce_build_sides(inner, estimator))
+    return bottom_up(node, lambda inner: _reduced(inner, estimator))
+
+
+def _reduced(node: Node, estimator: Estimator) -> Node:
     if not isinstance(node, Join) or not node.keys:
         return node
     ours, theirs = tuple(key[0] for key in node.keys), tuple(key[1] for key in node.keys)
@@ -57,15 +60,16 @@ def _asked_for(
 ) -> tuple[Node, Node] | None:
     """(a side of the join with only those rows whose keys the other has, the other side as it is then read)."""
     place = _place(large, keys, lambda new: new, False)
-    there, rows = estimator.of(place.node), estimator.of(few).rows
+    null_equal = [key[2] for key in join.keys]
+    terms: tuple[JoinKey, ...] = tuple(zip(place.keys, others, null_equal, strict=True))
+    there, asking = estimator.of(place.node), estimator.of(few)
     values = min(there.rows, prod(distinct_values(key, there) for key in place.keys))
     indexed = large is join.right and (join.residual is not None or values * 2 < there.rows)  # all rows, by key: costly
-    if there.rows < LEAST_ROWS or rows > MOST_KEPT * values or not (place.grouped or indexed):
+    kept = asking.rows * key_selectivity(terms, there, asking)
+    if there.rows < LEAST_ROWS or kept > MOST_KEPT or not (place.grouped or indexed):
         return None
     if not isinstance(few, (Kept, Aggregate, Scan, Values)):  # these are made once anyway, or cheap to make again
         few = Kept(few.columns, few)
-    null_equal = [key[2] for key in join.keys]
-    terms: tuple[JoinKey, ...] = tuple(zip(place.keys, others, null_equal, strict=True))
     below = place.node
     some = Join(below.columns, below, few, "semi", terms, None, tuple(range(len(below.columns))))
     return place.rebuilt(some), few

@@ -28,8 +28,16 @@ def with_inputs(node: Node, function: Callable[[Node], Node]) -> Node:
 
 
 def bottom_up(node: Node, function: Callable[[Node], Node]) -> Node:
-    """`function` at every node, inputs first."""
-    return function(with_inputs(node, lambda inner: bottom_up(inner, function)))
+    """`function` at every node, inputs first; once for a part that stands in a plan twice."""
+    known: dict[Node, Node] = {}
+
+    def rewritten(inner: Node) -> Node:
+        found = known.get(inner)
+        if found is None:
+            found = known[inner] = function(with_inputs(inner, rewritten))
+        return found
+
+    return rewritten(node)
 
 
 def map_expressions(node: Node, function: Callable[[Expression], Expression]) -> Node:

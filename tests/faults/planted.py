@@ -295,17 +295,17 @@ KERNEL_FAULTS = (
     kernel(
         "a row with a key seen before stands for itself",
         "join",
-        "join.cuh",
-        "if (same) { index.entry[i] = entry;",
-        "if (same) { index.entry[i] = i;",
+        "index.cuh",
+        "if (same) { repeated = true; break; }",
+        "if (same) { repeated = true; entry = i; break; }",
         f"{JOINS} -k 'test_a_hash_index and cpu-1024'",
     ),
     kernel(
         "a number's second row goes unnoticed",
         "join",
-        "join.cuh",
-        "uint32(i + 1)) != 0) *(volatile int64*)index.repeated = 1;",
-        "uint32(i + 1)) > uint32(i + 1)) *(volatile int64*)index.repeated = 1;",
+        "index.cuh",
+        "!= uint32(i + 1)) { *(volatile int64*)index.repeated = 1;",
+        "< uint32(i + 1)) { *(volatile int64*)index.repeated = 1;",
         f"{JOINS} -k 'test_an_index_of_numbers and cpu-1024'",
     ),
     kernel(

@@ -54,7 +54,7 @@ class PlainCatalog:
     """Tables by name, as (name, type) columns; files by path."""
 
     def __init__(self, **tables: tuple[tuple[str, SqlType], ...]) -> None:
-        self.layouts = {name: TableLayout(name, columns, (), 1024, 1) for name, columns in tables.items()}
+        self.layouts = {name: TableLayout(name, columns, (), 1024, 1024, 1) for name, columns in tables.items()}
         self.opened: list[tuple[tuple[str, ...], str, dict[str, object]]] = []
 
     def table(self, name: str) -> TableLayout | None:
@@ -73,13 +73,13 @@ class PlainCatalog:
         return list(self.layouts)
 
     def changed_rows(self, table: TableLayout) -> TableLayout:
-        return TableLayout("changed rows", table.columns, (), 1024, 1)
+        return TableLayout("changed rows", table.columns, (), 1024, 1024, 1)
 
     def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
         self.opened.append((paths, file_format, options))
         if "missing" in paths[0]:
             raise InputError(f"file not found: {paths[0]}")
-        return TableLayout("file", (("a", INTEGER), ("b", VARCHAR)), (), 1024, 1)
+        return TableLayout("file", (("a", INTEGER), ("b", VARCHAR)), (), 1024, 1024, 1)
 
 
 CATALOG = PlainCatalog(t=COLUMNS)

@@ -18,7 +18,7 @@ TABLES = (
         " 'name ' || (i % 9000) AS s FROM range(200000) t(i)"
     ),
     (
-        "CREATE TABLE few AS SELECT CASE WHEN i % 7 > 0 THEN i * 11 END AS k, i % 13 AS v, 'name ' || (i * 20) AS s, i AS n"
+        "CREATE TABLE few AS SELECT CASE WHEN i % 7 > 0 THEN i % 20 * 500 END AS k, i % 13 AS v, 'name ' || (i % 10) AS s, i AS n"
         " FROM range(300) t(i)"
     ),
 )

@@ -1,4 +1,4 @@
-"""Where the rows that joins leave of a scan are so few that a pipeline should go on with these alone.
+"""What emission should know of a join: does it leave few rows, and has its build side several rows of a key?
 
 Dropped rows stay in their tiles, marked as dead, since to move the others costs more than to skip the dead; but behind a
 join that keeps one row in ten every further look-up and sum is done ten times for one that counts.
@@ -7,21 +7,40 @@ join that keeps one row in ten every further look-up and sum is done ten times f
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from gpudb.planner.logical import Aggregate, Filter, Join, Node, Project
-from gpudb.planner.physical.estimates import Estimator
-from gpudb.planner.rules.rewriting import with_inputs
+from gpudb.planner.physical.estimates import Estimator, distinct_values
+from gpudb.planner.rules.rewriting import bottom_up
 
 FEW = 0.25  # of a scan's rows
 
 
 def mark_narrowing(node: Node, estimator: Estimator) -> Node:
     """The plan with a mark on the first join under each Aggregate that leaves few of its scan's rows."""
-    node = with_inputs(node, lambda inner: mark_narrowing(inner, estimator))
-    if not isinstance(node, Aggregate):
-        return node
-    below = _marked(node.input, estimator)
-    return node if below is None else replace(node, input=below)
+
+    def marked(inner: Node) -> Node:
+        below = _marked(inner.input, estimator) if isinstance(inner, Aggregate) else None
+        return inner if below is None else replace(inner, input=below)  # type: ignore[call-arg]
+
+    return bottom_up(node, marked)
+
+
+def mark_repeats(node: Node, estimator: Estimator) -> Node:
+    """The plan with a mark on each join whose build side has more rows than its keys can have values.
+
+    Without it a program of look-ups stops at the first second row of a key, and another one is made: the first run of a
+    query takes twice as long.
+    """
+
+    def marked(inner: Node) -> Node:
+        if not isinstance(inner, Join) or not inner.keys:
+            return inner
+        right = estimator.of(inner.right)
+        values = prod(distinct_values(key, right) for _, key, _ in inner.keys)
+        return replace(inner, repeats=True) if right.rows > 2 * values else inner
+
+    return bottom_up(node, marked)
 
 
 def _marked(node: Node, estimator: Estimator) -> Node | None:
