@@ -79,6 +79,8 @@ def check(tables: Tables, sql: str, devices: tuple[str, ...] = ("cpu", "referenc
         if size > MOST_ROWS:
             return
         expected = both.oracle.sql(sql).to_arrow_table()
+    except duckdb.NotImplementedException:
+        return  # IN of several columns in a subquery that looks at a row outside
     except duckdb.Error as error:
         with pytest.raises(gpudb.Error):
             both.devices[devices[0]].execute(sql)
@@ -136,7 +138,7 @@ def test_thousands_of_random_joins_give_duckdbs_rows(tables: Tables, sql: str) -
     check(tables, sql)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(
     tables=st.builds(
         Tables, st.sampled_from([(40, 40, 3), (0, 40, 3), (40, 0, 40), (130, 40, 40)]), st.sampled_from(["few", "many"])
@@ -148,7 +150,7 @@ def test_random_subqueries_give_duckdbs_rows_on_cpu_and_reference(tables: Tables
 
 
 @pytest.mark.slow
-@settings(max_examples=3_000, derandomize=False)
+@settings(max_examples=1_000, derandomize=False)
 @given(
     tables=st.builds(
         Tables,
