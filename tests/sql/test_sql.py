@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from tests.sql.runner import Corpus, Record, check, check_oracle, gpudb_outcomes
 
 CORPUS = Corpus()
 CHECKS = list(CORPUS.records())
-DEVICES = ["cpu", "reference"]
+ON_REFERENCE = 1 / 3  # of the files, others in every run; the slow set takes the rest
 
 
 def name_of(case: tuple[Path, int, Record]) -> str:
@@ -21,17 +23,32 @@ def name_of(case: tuple[Path, int, Record]) -> str:
     return f"{path.relative_to(runner.SQL_FOLDER)}:{record.line}:{position}"
 
 
-def with_known_gaps() -> list[Any]:
-    """The checks, those listed in known_gaps.txt marked: they must fail, and the file says why."""
+def known_gaps() -> dict[str, pytest.MarkDecorator]:
+    """Marks of the checks listed in known_gaps.txt: they must fail, and the file says why."""
     text = (runner.SQL_FOLDER / "known_gaps.txt").read_text()
     gaps = dict(line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#"))
     assert set(gaps) <= {name_of(case) for case in CHECKS}, "known_gaps.txt names a record that is not there"
-    marks = {name: pytest.mark.xfail(strict=True, reason=reason) for name, reason in gaps.items()}
-    return [pytest.param(c, id=name_of(c), marks=[marks[name_of(c)]] if name_of(c) in marks else []) for c in CHECKS]
+    return {name: pytest.mark.xfail(strict=True, reason=reason) for name, reason in gaps.items()}
 
 
-@pytest.mark.parametrize("case", with_known_gaps())
-@pytest.mark.parametrize("device", DEVICES)
+def is_sampled(path: Path) -> bool:
+    return random.Random(f"{path.name} {os.environ['GPUDB_TEST_SEED']}").random() < ON_REFERENCE
+
+
+def cases() -> list[Any]:
+    """Every check on the CPU, and on the reference, which takes as long as all others together."""
+    gaps = known_gaps()
+    found = []
+    for device in ("cpu", "reference"):
+        for case in CHECKS:
+            marks = [gaps[name_of(case)]] if name_of(case) in gaps else []
+            if device == "reference" and not is_sampled(case[0]):
+                marks.append(pytest.mark.slow)
+            found.append(pytest.param(device, case, id=f"{device}-{name_of(case)}", marks=marks))
+    return found
+
+
+@pytest.mark.parametrize("device, case", cases())
 def test_record(device: str, case: tuple[Path, int, Record]) -> None:
     path, position, record = case
     try:
