@@ -791,6 +791,8 @@ def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -
                 if not 0 <= index < registers:
                     raise InternalError(f"no such register {index}: {where}")
                 if k == 0 and has_result:
+                    if elementwise:
+                        _verify_operand_type(pipeline, variant, k, operand, where)
                     continue
                 if index not in written:
                     raise InternalError(f"register {index} is read before it is written: {where}")
