@@ -78,6 +78,6 @@ def test_an_operand_has_the_type_and_place_that_the_instruction_reads(program: P
             with pytest.raises(InternalError, match="no such register"):
                 changed(program, step, line, place, replace(operand, number=len(pipeline.registers))).verify()
             own = ins.operands[0].number
-            with pytest.raises(InternalError, match="read before it is written|operand"):
+            with pytest.raises(InternalError, match=r"read before it is written|operand"):
                 changed(program, step, line, place, replace(operand, number=own)).verify()
     assert tried > 2
