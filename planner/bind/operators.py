@@ -40,6 +40,12 @@ def arithmetic(context: Context, name: str, left: Expression, right: Expression)
             raise _no_operator(name, left, right, span)
     if name == "divide" and context.settings.get("integer_division") and _integers(left, right):
         name = "integer_divide"
+    if _fits_several(context, name, left, right):
+        raise BindError(
+            f"several operators {SYMBOLS[name]} fit {left.type} and {right.type}: text may be a number or a time",
+            span=span,
+            hint="cast the text to the type that is meant",
+        )
     quotient = name == "integer_divide" and not _integers(left, right)  # of floats and decimals // does not cut
     if quotient or name in ("divide", "power"):
         return _call(context, name, _float_type(name, left, right), left, right, span)
@@ -55,6 +61,22 @@ def arithmetic(context: Context, name: str, left: Expression, right: Expression)
     if type_ is None or type_.is_text:
         raise _no_operator(name, left, right, span)
     return _call(context, name, type_, left, right, span)
+
+
+def _fits_several(context: Context, name: str, left: Expression, right: Expression) -> bool:
+    """Whether one operand is a text literal, and the other one also has this operator with a DATE or an INTERVAL."""
+
+    def beside_text(text: Expression, other: Expression, *kinds: str) -> bool:
+        return text.type.is_text and context.is_literal_token(text) and other.type.kind in kinds
+
+    if name == "add":  # DATE + INTEGER
+        return beside_text(left, right, "INTEGER") or beside_text(right, left, "INTEGER")
+    if name == "subtract":
+        return beside_text(left, right, "INTEGER")
+    scales = ("BIGINT", "DECIMAL", "DOUBLE", "NULL")  # of an interval; any other multiplies its own kind only
+    if name == "multiply":
+        return beside_text(left, right, *scales) or beside_text(right, left, *scales)
+    return name == "divide" and beside_text(left, right, *scales, "TINYINT", "SMALLINT", "INTEGER", "HUGEINT")
 
 
 def _call(
