@@ -249,7 +249,7 @@ def test_any_device_over_any_storage_gives_the_bytes_of_the_reference(
 
 
 @pytest.mark.slow
-@settings(max_examples=3_000, derandomize=False)
+@settings(max_examples=2_000, derandomize=False)
 @given(data=st.data(), rows=tables(), sql=queries())
 def test_any_level_and_any_number_of_lanes_gives_the_bytes_of_the_reference(
     data: st.DataObject, rows: Rows, sql: str

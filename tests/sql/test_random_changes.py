@@ -158,7 +158,7 @@ def test_random_changes_leave_duckdbs_rows(rows: int, style: str, statements: li
 
 
 @pytest.mark.slow
-@settings(max_examples=1_000, deadline=None, derandomize=False)
+@settings(max_examples=400, deadline=None, derandomize=False)
 @given(**ARGUMENTS)
 def test_many_random_changes_leave_duckdbs_rows(rows: int, style: str, statements: list[str]) -> None:
     check(rows, style, statements)
@@ -171,7 +171,7 @@ def test_random_transactions_leave_duckdbs_rows(rows: int, style: str, statement
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, derandomize=False)
+@settings(max_examples=250, deadline=None, derandomize=False)
 @given(**IN_TRANSACTIONS)
 def test_many_random_transactions_leave_duckdbs_rows(rows: int, style: str, statements: list[str]) -> None:
     check(rows, style, statements)

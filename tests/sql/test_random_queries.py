@@ -129,7 +129,7 @@ def test_random_queries_give_duckdbs_answers_on_every_device(rows: int, style: s
 
 
 @pytest.mark.slow
-@settings(max_examples=5_000, derandomize=False)
+@settings(max_examples=2_000, derandomize=False)
 @given(rows=ANY_TABLE[0], style=ANY_TABLE[1], query=queries())
 def test_thousands_of_random_queries_give_duckdbs_answers(rows: int, style: str, query: RandomQuery) -> None:
     check(rows, style, query)
