@@ -27,7 +27,9 @@ def build_key(emitter: ExpressionEmitter, value: Value, null_equal: bool, span: 
     if value.sql.kind == "INTERVAL":
         raise NotSupportedError("a join by an INTERVAL is not supported", span=span)
     value = emitter.decoded(value) if not value.sql.is_text else value
-    if value.is_null or value.low is None and not value.sql.is_float:
+    if value.sql.kind == "BOOLEAN":  # both, whatever is there: a probe's truth value is not tested for lying inside
+        value = replace(value, low=0, high=1)
+    elif value.is_null or value.low is None and not value.sql.is_float:
         value = replace(value, low=0, high=0)
     return value if null_equal else replace(value, valid=None)
 
