@@ -67,7 +67,7 @@ def _node(node: Node) -> str:
         case Aggregate(keys=keys, aggregates=aggregates):
             return f"Aggregate [{', '.join(map(text, keys))}] {', '.join(map(text, aggregates))}".rstrip()
         case Join(kind=kind, keys=join_keys, residual=residual):
-            names = ", ".join(name for name, _ in node.columns)
+            names = ", ".join(name.removeprefix(HIDDEN) for name, _ in node.columns)
             terms = [
                 f"{text(a)} {'is_not_distinct' if null_equal else '='} {text(b)}" for a, b, null_equal in join_keys
             ]

@@ -206,6 +206,17 @@ def _new(like: Token, token_type: TokenType, text: str) -> Token:
     return Token(token_type, text, like.line, like.col, like.start, like.end)
 
 
+def _parameter_and_cast(token: Token) -> tuple[Token, ...]:
+    """?:: is one token for sqlglot; here it is a parameter that is cast."""
+    if token.token_type != TokenType.QDCOLON:
+        return (token,)
+    mark, line, end = token.start, token.line, token.end
+    return (
+        Token(TokenType.PLACEHOLDER, "?", line, token.col - 2, mark, mark),
+        Token(TokenType.DCOLON, "::", line, token.col, mark + 1, end),
+    )
+
+
 def word_of(token: Token) -> str:
     """Lower-case text of a token that is not a string, a number or a quoted name; else ''."""
     if token.token_type in (TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER):
@@ -233,6 +244,8 @@ class _Rewriter:
     """One pass from left to right; `opened` holds what each open parenthesis belongs to."""
 
     def __init__(self, tokens: list[Token], sql: str) -> None:
+        if any(token.token_type == TokenType.QDCOLON for token in tokens):
+            tokens = [part for token in tokens for part in _parameter_and_cast(token)]
         self.tokens = tokens
         self.sql = sql
         self.position = 0

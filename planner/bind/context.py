@@ -24,11 +24,13 @@ class Enclosing:
     """A query around the subquery that is being bound: its scope, and the values that the subquery takes of a row of it.
 
     aggregates  whether these values may hold aggregates of it
+    aliases     select-list aliases that its clause sees, by lower-case name
     hidden      a CTE is being bound, which was written outside of this query and cannot see it
     """
 
     scope: Scope
     aggregates: bool = False
+    aliases: Mapping[str, Expression] = field(default_factory=dict)
     arguments: list[Expression] = field(default_factory=list)
     hidden: bool = False
 
@@ -67,10 +69,21 @@ class Context:
         """A column of the innermost query around that has it."""
         for level in reversed(range(len(self.outer))):
             query = self.outer[level]
-            found = None if query.hidden else query.scope.find(name, relation, span)
+            if query.hidden:
+                continue
+            found = query.scope.find(name, relation, span) or (None if relation else query.aliases.get(name.lower()))
             if found is not None:
                 return self.handed_down(found, level, name, span)
         return None
+
+    def outer_columns(self, relation: str) -> list[tuple[str, Outer]]:
+        """(name, column) of a relation of the innermost query around that has it; [] where there is none."""
+        for level in reversed(range(len(self.outer))):
+            query = self.outer[level]
+            if not query.hidden and query.scope.is_called(relation):
+                named = [(*query.scope.columns[index], index) for index in query.scope.visible(relation)]
+                return [(n, self.handed_down(Column(t, index, n), level, n, None)) for n, t, index in named]
+        return []
 
     def handed_down(self, value: Expression, level: int, name: str, span: Span | None) -> Outer:
         """An expression over the query around at `level`, through all subqueries in between."""

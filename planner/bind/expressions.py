@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpudb.errors import BindError, DataError, NotSupportedError
 from gpudb.planner.bind import functions
 from gpudb.planner.bind.casts import as_boolean, bind_type, case_type, cast, common_type, comparison_type
-from gpudb.planner.bind.context import Context, join_spans, own_span, span_of
+from gpudb.planner.bind.context import Context, Enclosing, join_spans, own_span, span_of
 from gpudb.planner.bind.names import OPPOSITES, chain, describe
 from gpudb.planner.bind.operators import arithmetic, bit_not, compare, concatenate, negate
 from gpudb.planner.bind.scope import Scope
@@ -249,7 +249,7 @@ class ExpressionBinder:
         """(the plan of a subquery, the values that it takes of a row of this query)."""
         if self.query is None:
             raise NotSupportedError(f"{describe(node)} in {self.clause} is not supported", span=span_of(node))
-        return self.query.subquery(query, self.scope, self.aggregates)
+        return self.query.subquery(query, Enclosing(self.scope, self.aggregates, self.aliases))
 
     def bind_subquery(self, node: Any) -> Expression:
         """A query as a value."""

@@ -128,12 +128,15 @@ def _joined_by_subqueries(left: Side, right: Side, how: str, condition: Expressi
     if how not in ("inner", "left", "right"):
         raise NotSupportedError(f"a subquery in ON of {how.upper()} JOIN is not supported", span=span)
     joined = _joined(left, right, "inner", None, [], span)
-    if how == "inner":
-        return replace(joined, plan=filtered(joined.plan, condition))
-    if how == "left":
-        return replace(joined, plan=lateral(left.plan, right.plan, (), "left", span, condition))
     width, total = len(left.plan.columns), len(joined.plan.columns)
-    plan = lateral(right.plan, left.plan, (), "left", span, _swapped(condition, width, total))
+    if how == "inner":
+        plan = filtered(
+            joined.plan, condition
+        )  # with what the subqueries gave behind its columns: the scope has no such
+        return replace(joined, plan=Project(joined.plan.columns, plan, tuple(columns_of(plan)[:total])))
+    if how == "left":
+        return replace(joined, plan=lateral(left.plan, right.plan, None, "left", span, condition))
+    plan = lateral(right.plan, left.plan, None, "left", span, _swapped(condition, width, total))
     back = columns_of(plan)
     return replace(joined, plan=Project(joined.plan.columns, plan, (*back[total - width :], *back[: total - width])))
 

@@ -194,9 +194,8 @@ class QueryBinder:
         )
         return Values(tuple(columns), cast_rows)
 
-    def subquery(self, node: Any, scope: Scope, aggregates: bool) -> tuple[Node, tuple[Expression, ...]]:
-        """(the plan of a subquery of an expression over a scope, the values over the scope that it looks at)."""
-        around = Enclosing(scope, aggregates)
+    def subquery(self, node: Any, around: Enclosing) -> tuple[Node, tuple[Expression, ...]]:
+        """(the plan of a subquery of an expression, the values of the query around that it looks at)."""
         self.context.outer.append(around)
         try:
             return QueryBinder(self.context, self.tables).bind(node), tuple(around.arguments)
@@ -453,15 +452,20 @@ class QueryBinder:
         """*, t.*, with EXCLUDE, REPLACE and RENAME."""
         star = node if node.key == "star" else node.this
         relation = node.table if node.key == "column" else ""
-        if not has_from:
+        if not has_from and not relation:
             raise BindError("* wants a FROM clause", span=span_of(node))
+        columns: list[tuple[str, Expression]]
         if relation and not scope.is_called(relation):
-            raise BindError(f"table not found in FROM: {relation}", span=span_of(node))
+            columns = list(self.context.outer_columns(plain(relation)))
+            if not columns:
+                raise BindError(f"table not found in FROM: {relation}", span=span_of(node))
+        else:
+            named = [(*scope.columns[index], index) for index in scope.visible(relation)]
+            columns = [(name, Column(type_, index, name, span=span_of(star))) for name, type_, index in named]
         excluded = {plain(part.name).lower() for part in star.args.get("except_") or ()}
         replaced = {plain(part.alias).lower(): part.this for part in star.args.get("replace") or ()}
         renamed = {plain(part.this.name).lower(): plain(part.alias) for part in star.args.get("rename") or ()}
-        visible = scope.visible(relation)
-        there = [scope.columns[index][0] for index in visible]
+        there = [name for name, _ in columns]
         known = {name.lower() for name in there}
         for name in known:
             if (name in excluded) + (name in replaced) + (name in renamed) > 1:
@@ -471,14 +475,11 @@ class QueryBinder:
                 raise not_found("column", name, there, span_of(node))
         binder = ExpressionBinder(self.context, scope, clause="SELECT", aggregates=True, query=self)
         items = []
-        for index in visible:
-            name, type_ = scope.columns[index]
+        for name, column in columns:
             if name.lower() in excluded:
                 continue
             replacement = replaced.get(name.lower())
-            expression = (
-                binder.bind(replacement) if replacement is not None else Column(type_, index, name, span=span_of(star))
-            )
+            expression = binder.bind(replacement) if replacement is not None else column
             items.append(SelectItem(renamed.get(name.lower(), name), False, expression))
         if not items:
             raise BindError("SELECT list is empty after resolving *", span=span_of(node))

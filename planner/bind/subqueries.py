@@ -30,6 +30,7 @@ from gpudb.planner.expressions import (
     conjuncts,
 )
 from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Node, Project, Values
+from gpudb.planner.rules.rewriting import bottom_up, map_expressions
 from gpudb.record import record
 from gpudb.types import BIGINT, BOOLEAN
 
@@ -134,16 +135,18 @@ def attached(plan: Node, expressions: Sequence[Expression]) -> tuple[Node, list[
 def lateral(
     plan: Node,
     rows: Node,
-    arguments: tuple[Expression, ...],
+    arguments: tuple[Expression, ...] | None,
     kind: str,
     span: Span | None,
     condition: Expression | None = None,
 ) -> Node:
     """The rows of a plan beside those of a subquery that looks at them; with a condition, beside those for which it is TRUE.
 
-    kind: inner, or left with NULLs where there are none.
+    arguments  what the subquery takes of a row of the plan; None where it takes nothing of it, but may, as the plan and the
+               condition may, of the query around
+    kind       inner, or left with NULLs where there are none
     """
-    width, values = len(plan.columns), list(arguments)
+    width, values = len(plan.columns), list(arguments or ())
 
     def inside(part: Expression) -> Expression:  # of the subquery: what is of the plan's row comes from outside
         if isinstance(part, Column) and part.index >= width:
@@ -154,7 +157,12 @@ def lateral(
             values.append(part)
         return Outer(part.type, values.index(part), part.name, span=part.span)
 
+    def handed_on(part: Expression) -> Expression:
+        return inside(part) if isinstance(part, Outer) else part
+
     columns = rows.columns
+    if arguments is None:
+        rows = bottom_up(rows, lambda node: map_expressions(node, lambda part: part.transform(handed_on)))
     if condition is not None:
         rows = filtered(rows, condition.transform(inside))
     unnesting = Unnesting(plan, values, span)
