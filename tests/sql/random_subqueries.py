@@ -139,7 +139,9 @@ def queries(draw: st.DrawFn) -> str:
         return f"SELECT l.u, CASE WHEN {other} THEN 1 WHEN l.x THEN 2 END AS c FROM l WHERE l.u % 2 = 0 OR {other}"
     if shape == "on":
         kind = draw(st.sampled_from(["JOIN", "LEFT JOIN", "RIGHT JOIN"]))
-        return f"SELECT l.u, z.u AS v FROM l {kind} t AS z ON l.u = z.u AND {draw(predicates(('l', 'z')))}"
+        on = f"l.u = z.u AND {draw(predicates(('l', 'z')))}"
+        behind = draw(st.sampled_from(["JOIN", "LEFT JOIN", "RIGHT JOIN"]))
+        return f"SELECT l.u, z.u AS v, y.u AS w FROM l {kind} t AS z ON {on} {behind} r AS y ON y.ti = l.u"
     join = draw(st.sampled_from([",", "CROSS JOIN", "LEFT JOIN"]))
     on = " ON true" if join == "LEFT JOIN" else ""
     name = draw(st.sampled_from(VALUES))
