@@ -14,7 +14,7 @@ from tests.sql.runner import Corpus, Record, check, check_oracle, gpudb_outcomes
 
 CORPUS = Corpus()
 CHECKS = list(CORPUS.records())
-ON_REFERENCE = 1 / 3  # of the files, others in every run; the slow set takes the rest
+ON_REFERENCE = 1 / 4  # of the files, others in every run; the slow set takes the rest
 
 
 def name_of(case: tuple[Path, int, Record]) -> str:
