@@ -130,9 +130,8 @@ def _joined_by_subqueries(left: Side, right: Side, how: str, condition: Expressi
     joined = _joined(left, right, "inner", None, [], span)
     width, total = len(left.plan.columns), len(joined.plan.columns)
     if how == "inner":
-        plan = filtered(
-            joined.plan, condition
-        )  # with what the subqueries gave behind its columns: the scope has no such
+        # The scope does not know the columns that subqueries put behind the others.
+        plan = filtered(joined.plan, condition)
         return replace(joined, plan=Project(joined.plan.columns, plan, tuple(columns_of(plan)[:total])))
     if how == "left":
         return replace(joined, plan=lateral(left.plan, right.plan, None, "left", span, condition))
