@@ -540,6 +540,9 @@ class MakeValues:
     types: tuple[SqlType, ...]
 
 
+MORE_THAN_ONE_ROW = "a subquery used as an expression returns more than one row"
+
+
 @record
 class IndexRows:
     """A join's build side: the rows of a step by key.

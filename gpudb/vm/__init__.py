@@ -18,6 +18,7 @@ from gpudb import errors
 from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, StepProfile, Work
 from gpudb.errors import InternalError
 from gpudb.program import (
+    MORE_THAN_ONE_ROW,
     CountPairs,
     CountSource,
     EmitSink,
@@ -367,8 +368,7 @@ class Machine:
         index = self.device.index_rows(words, rows, step.numbers, self.run, step.form)
         if index.repeated and step.form == "one":
             if step.single is not None:
-                message = "a subquery used as an expression returns more than one row"
-                raise errors.DataError(message, span=step.single[0])
+                raise errors.DataError(MORE_THAN_ONE_ROW, span=step.single[0])
             raise RepeatedKey(step.join)
         if step.form == "all":
             found = self.device.matches(index, rows, self.run)

@@ -20,7 +20,17 @@ from gpudb.planner.emit.join_keys import JoinKeys, build_key
 from gpudb.planner.expressions import Expression, conjuncts
 from gpudb.planner.logical import Join
 from gpudb.planner.rules.rewriting import columns_read
-from gpudb.program import CountPairs, IndexRows, IndexRuns, Operand, PairSource, PlainSlot, SourceColumn, StepRowsSlot
+from gpudb.program import (
+    MORE_THAN_ONE_ROW,
+    CountPairs,
+    IndexRows,
+    IndexRuns,
+    Operand,
+    PairSource,
+    PlainSlot,
+    SourceColumn,
+    StepRowsSlot,
+)
 from gpudb.record import record
 from gpudb.types import BIGINT, BOOLEAN, RegisterType
 
@@ -28,7 +38,6 @@ if TYPE_CHECKING:
     from gpudb.planner.emit.query import QueryEmitter, Stream
 
 R = RegisterType
-MORE_THAN_ONE = "a subquery used as an expression returns more than one row"
 
 
 @record
@@ -250,7 +259,7 @@ class JoinEmitter:
         builder, counts = stream.builder, Value(BIGINT, R.U32, count, None, 0, (1 << 32) - 1)
         one = builder.slot(PlainSlot(R.U32, 1))
         several = builder.make("Lt", R.MASK, one, counts.operand)
-        stream.emitter().fail_where(several, None, "DataError", MORE_THAN_ONE, node)
+        stream.emitter().fail_where(several, None, "DataError", MORE_THAN_ONE_ROW, node)
         matched = builder.make("Ne", R.MASK, count, builder.slot(PlainSlot(R.U32, 0)))
         column = builder.column(matches.index, matches.part, R.U32, matches.step)
         row = builder.block_once("Gather", (R.U32, R.U32, R.U32), R.U32, column, begin)
