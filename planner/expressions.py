@@ -44,7 +44,7 @@ class Expression:
 
     def transform(self, function: Callable[[Expression], Expression]) -> Expression:
         """Rebuild bottom-up; returns the same object where `function` changes nothing."""
-        if not _child_fields(type(self)):  # type: ignore[arg-type]
+        if not _child_fields(type(self)):  # type: ignore[arg-type]  # as above
             return function(self)
         return function(self._with_children(lambda child: child.transform(function)))
 

@@ -124,7 +124,7 @@ def test_without_eq_an_object_equals_itself_only() -> None:
     assert one == one != Held([1])
     assert hash(one) == hash(one)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        one.rows = []  # type: ignore[misc]
+        one.rows = []  # type: ignore[misc]  # what a frozen record refuses
 
 
 @record

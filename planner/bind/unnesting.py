@@ -296,7 +296,7 @@ class Unnesting:
         numbers = sorted(values)
         extra = tuple((f"outer {number}", values[number].type) for number in numbers)
         wide = (*(values[number] for number in numbers), *keys)
-        groups = Aggregate((*extra, *node.columns), bound.node, wide, tuple(calls))  # type: ignore[arg-type]
+        groups = Aggregate((*extra, *node.columns), bound.node, wide, tuple(calls))  # type: ignore[arg-type]  # calls stay calls
         conditions = _compared_with(bound.conditions, columns_of(groups))
         counts = None
         if not node.keys:
@@ -451,7 +451,7 @@ def _join_terms(node: Join) -> list[Expression]:
 
 def _compared_with(conditions: Sequence[Expression], columns: Sequence[Expression]) -> list[Expression]:
     """Equalities of outside values, in their order, with these columns instead."""
-    return [replace(term, right=column) for term, column in zip(conditions, columns, strict=False)]  # type: ignore[call-arg]
+    return [replace(term, right=column) for term, column in zip(conditions, columns, strict=False)]  # type: ignore[call-arg]  # Comparisons
 
 
 def _only_first(node: Node) -> Node:

@@ -21,7 +21,7 @@ def mark_narrowing(node: Node, estimator: Estimator) -> Node:
 
     def marked(inner: Node) -> Node:
         below = _marked(inner.input, estimator) if isinstance(inner, Aggregate) else None
-        return inner if below is None else replace(inner, input=below)  # type: ignore[call-arg]
+        return inner if below is None else replace(inner, input=below)  # type: ignore[call-arg]  # an Aggregate
 
     return bottom_up(node, marked)
 

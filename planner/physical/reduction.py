@@ -79,7 +79,7 @@ def _place(node: Node, keys: tuple[Expression, ...], rebuilt: Callable[[Node], N
     """The deepest place where rows with other keys can go: under groups, as long as the keys are keys of the groups."""
 
     def inside(below: Node, moved: tuple[Expression, ...], groups: bool = grouped) -> Place:
-        return _place(below, moved, lambda new: rebuilt(replace(node, input=new)), groups)  # type: ignore[call-arg]
+        return _place(below, moved, lambda new: rebuilt(replace(node, input=new)), groups)  # type: ignore[call-arg]  # all have one
 
     match node:
         case Filter():
