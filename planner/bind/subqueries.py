@@ -14,7 +14,7 @@ from typing import Any
 from gpudb.errors import BindError
 from gpudb.planner.bind.casts import cast, common_type, comparison_type
 from gpudb.planner.bind.context import Context
-from gpudb.planner.bind.unnesting import Dependent, Unnesting, columns_of
+from gpudb.planner.bind.unnesting import Dependent, Unnesting, columns_of, where
 from gpudb.planner.expressions import (
     AggregateCall,
     Case,
@@ -29,7 +29,7 @@ from gpudb.planner.expressions import (
     conjunction,
     conjuncts,
 )
-from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Node, Project, Values
+from gpudb.planner.logical import Aggregate, Join, JoinKey, Node, Project, Values
 from gpudb.planner.rules.rewriting import bottom_up, map_expressions
 from gpudb.record import record
 from gpudb.types import BIGINT, BOOLEAN
@@ -96,24 +96,21 @@ def has_subquery(expression: Expression) -> bool:
 def filtered(plan: Node, condition: Expression) -> Node:
     """The rows of a plan for which a condition with subqueries is TRUE; these look at what the rest of it leaves."""
     terms = conjuncts(condition)
-    plan = _where(plan, [term for term in terms if not has_subquery(term)])
+    plan = where(plan, [term for term in terms if not has_subquery(term)])
     found: list[Expression] = []
     for term in terms:
         if not has_subquery(term):
             continue
         if isinstance(term, Subquery) and term.kind == "any" and term.operator == "=":
             # NULL drops a row as FALSE does: the mark says enough.
-            plan, operands = attached(plan, term.operands)
-            plan, known = _true_for_any(plan, term, operands)
+            plan, parts = attached(plan, (*term.operands, *term.arguments))
+            operands = tuple(parts[: len(term.operands)])
+            bare = replace(term, operands=operands, arguments=tuple(parts[len(operands) :]))
+            plan, known = _true_for_any(plan, bare, operands)
         else:
             plan, (known,) = attached(plan, (term,))
         found.append(known)
-    return _where(plan, found)
-
-
-def _where(plan: Node, terms: Sequence[Expression]) -> Node:
-    predicate = conjunction(tuple(terms))
-    return plan if predicate is None else Filter(plan.columns, plan, predicate)
+    return where(plan, found)
 
 
 def attached(plan: Node, expressions: Sequence[Expression]) -> tuple[Node, list[Expression]]:

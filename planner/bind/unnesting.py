@@ -233,7 +233,7 @@ class Unnesting:
         for term in terms:
             (dependent if outer_values(term) else own).append(term)
         conditions = [*state.conditions, *map(self._term, dependent)]
-        return replace(state, node=_filtered(state.node, own), conditions=conditions)
+        return replace(state, node=where(state.node, own), conditions=conditions)
 
     def _domain(self, numbers: Sequence[int]) -> Node:
         """The distinct outside values of these numbers."""
@@ -259,7 +259,7 @@ class Unnesting:
                 number, values[number], operators[number] = found
         missing = sorted(needed - values.keys())
         if not missing:
-            node = _filtered(state.node, [_placed(term, values) for term in rest])
+            node = where(state.node, [_placed(term, values) for term in rest])
             outputs = [_placed(part, values) for part in state.outputs]
         else:
             node, outputs, values = self._joined_with_domain(state, sorted(needed))
@@ -323,7 +323,7 @@ class Unnesting:
         state = self._of(node.input)
         if count == 0:
             state = self._rows(node.input)
-            return replace(state, node=_filtered(state.node, [Literal(BOOLEAN, False)]))
+            return replace(state, node=where(state.node, [Literal(BOOLEAN, False)]))
         if state.counts is not None:
             return state
         if count > 1:
@@ -362,7 +362,7 @@ class Unnesting:
                 for term in bound.conditions
                 if isinstance(term, Comparison) and term.operator == "="
             ]  # a value that must equal another is not NULL
-            plans.append(replace(_filtered(wide, present), columns=(*columns, *names)))
+            plans.append(replace(where(wide, present), columns=(*columns, *names)))
         node = combine(tuple(plans))
         conditions: list[Expression] = [
             _equal("is_not_distinct", number, Column(types[number], width + at, "")) for at, number in enumerate(read)
@@ -462,7 +462,8 @@ def _set_operation(node: SetOperation, branches: tuple[Node, ...]) -> Node:
     return SetOperation(branches[0].columns, node.kind, node.all, branches[0], branches[1])
 
 
-def _filtered(node: Node, terms: Sequence[Expression]) -> Node:
+def where(node: Node, terms: Sequence[Expression]) -> Node:
+    """The rows for which all terms are TRUE; the node itself without terms."""
     predicate = conjunction(tuple(terms))
     return node if predicate is None else Filter(node.columns, node, predicate)
 
