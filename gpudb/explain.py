@@ -13,10 +13,12 @@ from gpudb.program import (
     CountPairs,
     CountSource,
     EmitSink,
+    FrameWords,
     GivenRows,
     GroupSource,
     IndexRows,
     IndexRuns,
+    InvertRows,
     LimitRows,
     MakeValues,
     OrderGroups,
@@ -127,6 +129,11 @@ def program_lines(program: Program) -> list[Line]:
                 lines.append((number, None, "CountPairs", f"of the rows of step {step.step}{left}"))
             case IndexRuns(step=of, over=over):
                 lines.append((number, None, "IndexRuns", f"of step {of} by row of step {over}"))
+            case InvertRows(step=of):
+                lines.append((number, None, "InvertRows", f"place of each row in the order of step {of}"))
+            case FrameWords(step=of, frames=frames, words=words):
+                kinds = ", ".join(word.kind for word in words)
+                lines.append((number, None, "FrameWords", f"{kinds} of step {of} over {len(frames)} frame(s)"))
     return lines
 
 

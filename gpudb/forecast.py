@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudb.program import CountPairs, EmitSink, IndexRows, Pipeline, Program
+from gpudb.program import CountPairs, EmitSink, FrameWords, IndexRows, Pipeline, Program
 
 MOST = (1 << 63) - 1  # that a BIGINT shows
 
@@ -17,6 +17,9 @@ def forecast_bytes(program: Program) -> dict[int | None, int]:
             found[number] = _index_bytes(step, _bound(program, step.step))
         elif isinstance(step, CountPairs):
             found[number] = (_bound(program, step.step) + 1) * 8
+        elif isinstance(step, FrameWords):
+            rows = _bound(program, step.step)
+            found[number] = (rows + 1) * 8 * (len(step.words) + 1)
     return found
 
 

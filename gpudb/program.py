@@ -1,7 +1,8 @@
 """A program: what the virtual machine runs.
 
 A program is a list of steps.  A `Pipeline` has one source, a straight run of instructions and one sink; the steps between
-(`OrderGroups`, `SortRows`, `RepeatRows`, `LimitRows`) only rearrange what pipelines left.  A step's result goes by its number.
+(`OrderGroups`, `SortRows`, `RepeatRows`, `LimitRows`, `InvertRows`) only rearrange what pipelines left.  A step's result
+goes by its number.
 
 An operand is a **register** (an offset into the tile's arena), a **column** of the source read in place, a **slot** or a
 plain number.  Slots are parameters: the **prologue** (`gpudb/vm/prologue.py`) fills them before a run, per row group, from
@@ -385,10 +386,14 @@ class StepSource:
 
 @record
 class GroupSource:
-    """Groups of an aggregation, in the order that an OrderGroups step left."""
+    """Groups of an aggregation, in the order that an OrderGroups step left.
+
+    rows  the step whose columns, row by row, belong to the groups in this order; None where there is none
+    """
 
     step: int
     order: int
+    rows: int | None = None
 
 
 @record
@@ -591,6 +596,43 @@ class IndexRuns:
 
 
 @record
+class InvertRows:
+    """Of an order of all rows of a step: each row's place in it.  An array."""
+
+    step: int
+
+
+@record
+class FrameWord:
+    """What a window function sums up over each row's frame, as a word.
+
+    kind     add, least or greatest of 64-bit words; or of doubles, exactly and rounded once: sum, variance or correlation,
+             as order words; NULL if none is there, which a count beside it tells
+    columns  output values of the step: the word; or x, (correlation: y,) and the mask of those that count
+    frame    which frame
+    less     variance: the sum of squares is divided by their number less this
+    """
+
+    kind: str
+    columns: tuple[int, ...]
+    frame: int
+    less: int = 0
+
+
+@record
+class FrameWords:
+    """A table of groups, one for each row of a step: what frames of rows around it sum up to.
+
+    frames  of each the runs of rows in it, at most three: output values (u32) that say where one begins and ends
+    words   the words of a group
+    """
+
+    step: int
+    frames: tuple[tuple[tuple[int, int], ...], ...]
+    words: tuple[FrameWord, ...]
+
+
+@record
 class GivenRows:
     """Rows that whoever runs the program puts there: what a recursion made before."""
 
@@ -620,6 +662,8 @@ Step = (
     | IndexRows
     | CountPairs
     | IndexRuns
+    | InvertRows
+    | FrameWords
 )
 
 
@@ -679,12 +723,14 @@ class Program:
                 raise InternalError(f"program step looks forward: step {number}")
             if isinstance(step, IndexRows):
                 _verify_index(number, step, self.steps)
+            if isinstance(step, FrameWords):
+                _verify_frames(number, step, self.steps)
         if not isinstance(self.steps[self.result], Pipeline):
             raise InternalError("a program's result must be a pipeline")
         return self
 
 
-AT_ROWS = ("Pick", "PickValidity", "Emit", "Gather")
+AT_ROWS = ("Pick", "PickValidity", "Emit", "Gather", "FirstReached", "FirstPassed")
 """Instructions that read columns and registers at row numbers, not row by row."""
 
 
@@ -741,6 +787,32 @@ def _verify_index(number: int, index: IndexRows, steps: tuple[Step, ...]) -> Non
         raise InternalError(f"a numbered key is one number: step {number}")
 
 
+_FRAME_COLUMNS = {
+    "add": ("i64",),
+    "least": ("i64",),
+    "greatest": ("i64",),
+    "sum": ("f64", "mask"),
+    "variance": ("f64", "mask"),
+    "correlation": ("f64", "f64", "mask"),
+}
+
+
+def _verify_frames(number: int, frames: FrameWords, steps: tuple[Step, ...]) -> None:
+    """Frames are made of a step's u32 values, words of those that their kinds take."""
+    left = steps[frames.step]
+    values = left.sink.values if isinstance(left, Pipeline) and isinstance(left.sink, EmitSink) else ()
+
+    def types(columns: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple(values[column].type.suffix if 0 <= column < len(values) else "" for column in columns)
+
+    for runs in frames.frames:
+        if not 1 <= len(runs) <= 3 or any(types(run) != ("u32", "u32") for run in runs):
+            raise InternalError(f"a frame is no runs of rows of step {frames.step}: step {number}")
+    for word in frames.words:
+        if types(word.columns) != _FRAME_COLUMNS[word.kind] or not 0 <= word.frame < len(frames.frames):
+            raise InternalError(f"a word of a frame has other columns than it takes: step {number}, {word}")
+
+
 def _verify_key(pipeline: Pipeline, ins: Instruction, written: set[int], steps: tuple[Step, ...], where: Place) -> None:
     """The words of a key are written, and as many as the hash table's keys have."""
     keys, key_words = ins.operands[1], ins.operands[3].number
@@ -770,9 +842,14 @@ def _reads_in_range(pipeline: Pipeline, ins: Instruction, k: int) -> bool:
     column = pipeline.columns[ins.operands[k].number]
     return (
         column.step is None
-        or (ins.variant.opcode.name == "Gather" and k == 1)
+        or (ins.variant.opcode.name in ("Gather", "FirstReached", "FirstPassed") and k == 1)
         or ins.variant.opcode.name in ("MatchProbe", "MatchBuild")
         or (isinstance(pipeline.source, StepSource) and len(pipeline.source.steps) == 1)
+        or (
+            isinstance(pipeline.source, GroupSource)
+            and pipeline.source.rows is not None
+            and column.step in (pipeline.source.rows, pipeline.source.order)
+        )
     )
 
 

@@ -25,8 +25,9 @@ OPERATIONS = (
     "ops_group.cuh",
     "ops_probe.cuh",
     "ops_join.cuh",
+    "ops_window.cuh",
 )
-AFTER = ("vm.cuh", "sort.cuh", "repeat.cuh", "join.cuh", "index.cuh", "export.cuh")
+AFTER = ("vm.cuh", "sort.cuh", "repeat.cuh", "join.cuh", "index.cuh", "window.cuh", "export.cuh")
 
 WRAPPERS = {"v": "Vector", "s": "Scalar", "p": "Table"}
 

@@ -165,15 +165,22 @@ DEVICE void op_FixedToFloat(const Tile& tile, const Instruction& ins) {
 #define WIDE_WORDS (WIDE_LIMBS + 3)
 #define WIDE_EXPONENT (-2176)
 
-/// limbs += x * y exactly, for finite x and y; other lanes may add to the same limbs.
-DEVICE void add_product(int64* limbs, float64 x, float64 y) {
+/// *limb += piece.  SHARED: other lanes may add to it as well.
+template <bool SHARED>
+DEVICE void add_to_limb(int64* limb, int64 piece) {
+    if (SHARED) accumulate_add(limb, piece); else *limb += piece;
+}
+
+/// limbs += x * y exactly, for finite x and y, or -= where `less` is set.
+template <bool SHARED>
+DEVICE void add_product(int64* limbs, float64 x, float64 y, bool less) {
     const uint64 xb = float64_bits(x), yb = float64_bits(y);
     const int xe = int((xb >> 52) & 2047), ye = int((yb >> 52) & 2047);
     const uint64 xm = (xb & 0xFFFFFFFFFFFFFull) | (xe ? 0x10000000000000ull : 0);
     const uint64 ym = (yb & 0xFFFFFFFFFFFFFull) | (ye ? 0x10000000000000ull : 0);
     const uint128 product = uint128(xm) * ym;  // 106 bits, weighing 2^((xe or 1) + (ye or 1) - 2150)
     if (product == 0) return;
-    const bool negative = ((xb ^ yb) >> 63) != 0;
+    const bool negative = (((xb ^ yb) >> 63) != 0) != less;
     const int position = (xe ? xe : 1) + (ye ? ye : 1) - 2150 - WIDE_EXPONENT;
     const int limb = position >> 5, shift = position & 31;
     const uint128 low = product << shift;
@@ -181,8 +188,20 @@ DEVICE void add_product(int64* limbs, float64 x, float64 y) {
     for (int k = 0; k < 5; ++k) {
         const int64 piece = k < 4 ? int64(uint64(low >> (32 * k)) & 0xFFFFFFFFull) : int64(high);
         if (piece == 0) continue;
-        accumulate_add(limbs + limb + k, negative ? -piece : piece);
+        add_to_limb<SHARED>(limbs + limb + k, negative ? -piece : piece);
     }
+}
+
+/// words of a wide sum += x * y exactly, or -= where `less` is set.
+template <bool SHARED>
+DEVICE void add_wide(int64* words, float64 x, float64 y, bool less) {
+    const int xe = int((float64_bits(x) >> 52) & 2047), ye = int((float64_bits(y) >> 52) & 2047);
+    if (xe == 2047 || ye == 2047) {
+        const float64 product = x * y;
+        add_to_limb<SHARED>(words + (product != product ? 2 : product > 0 ? 0 : 1), less ? -1 : 1);
+        return;
+    }
+    add_product<SHARED>(words + 3, x, y, less);
 }
 
 /// group p0: words p1.. += p2 x p3 exactly, where p4.  Lanes meet only in the accumulators.
@@ -196,16 +215,7 @@ DEVICE void op_GroupAddWide(const Tile& tile, const Instruction& ins) {
     const int rows = tile.rows;
     EACH_ROW(i, rows) {
         if (!keep[i]) continue;
-        int64* words = table.words + group[i] * table.stride + plain(ins.p[1]);
-        const float64 x = left[i], y = right[i];
-        const uint64 xb = float64_bits(x), yb = float64_bits(y);
-        const int xe = int((xb >> 52) & 2047), ye = int((yb >> 52) & 2047);
-        if (xe == 2047 || ye == 2047) {
-            const float64 product = x * y;
-            accumulate_add(words + (product != product ? 2 : product > 0 ? 0 : 1), 1);
-            continue;
-        }
-        add_product(words + 3, x, y);
+        add_wide<true>(table.words + group[i] * table.stride + plain(ins.p[1]), left[i], right[i], false);
     }
 }
 
@@ -266,6 +276,22 @@ NOINLINE Scaled wide_covariance(const int64* x, const int64* y, const int64* xy,
     return Scaled{negative ? -size : size, highest - ZERO};
 }
 
+/// The variance of `count` values from their sum and that of their squares; divisor count - less.
+DEVICE float64 variance_of(const int64* sums, int64 count, int64 less) {
+    if (count <= less) return 0.0;
+    const Scaled square = wide_covariance(sums, sums, sums + WIDE_WORDS, count);
+    return times_power(square.value / float64(count) / float64(count - less), 32 * square.limbs);
+}
+
+/// The correlation of `count` pairs from the sums of x, x x, y, y y and x y.
+DEVICE float64 correlation_of(const int64* x, int64 count) {
+    const int64 *xx = x + WIDE_WORDS, *y = xx + WIDE_WORDS, *yy = y + WIDE_WORDS, *xy = yy + WIDE_WORDS;
+    const Scaled x_square = wide_covariance(x, x, xx, count), y_square = wide_covariance(y, y, yy, count);
+    const Scaled both = wide_covariance(x, y, xy, count);
+    const float64 ratio = both.value / exact_sqrt(x_square.value * y_square.value);
+    return times_power(ratio, 32 * both.limbs - 16 * (x_square.limbs + y_square.limbs));
+}
+
 /// r[p0] = variance of the groups in r[p1] with count in word p2 and sums in words p3..; divisor n - p4.  No lane waits.
 template <class T, class I>
 DEVICE void op_WideVariance(const Tile& tile, const Instruction& ins) {
@@ -276,11 +302,7 @@ DEVICE void op_WideVariance(const Tile& tile, const Instruction& ins) {
     const int rows = tile.rows;
     EACH_ROW(i, rows) {
         const int64* words = table.words + group[i] * table.stride;
-        const int64 count = words[plain(ins.p[2])];
-        const int64* sums = words + plain(ins.p[3]);
-        if (count <= less) { out[i] = 0.0; continue; }
-        const Scaled square = wide_covariance(sums, sums, sums + WIDE_WORDS, count);
-        out[i] = times_power(square.value / float64(count) / float64(count - less), 32 * square.limbs);
+        out[i] = variance_of(words + plain(ins.p[3]), words[plain(ins.p[2])], less);
     }
 }
 
@@ -293,12 +315,6 @@ DEVICE void op_WideCorrelation(const Tile& tile, const Instruction& ins) {
     const int rows = tile.rows;
     EACH_ROW(i, rows) {
         const int64* words = table.words + group[i] * table.stride;
-        const int64 count = words[plain(ins.p[2])];
-        const int64* x = words + plain(ins.p[3]);
-        const int64 *xx = x + WIDE_WORDS, *y = xx + WIDE_WORDS, *yy = y + WIDE_WORDS, *xy = yy + WIDE_WORDS;
-        const Scaled x_square = wide_covariance(x, x, xx, count), y_square = wide_covariance(y, y, yy, count);
-        const Scaled both = wide_covariance(x, y, xy, count);
-        const float64 ratio = both.value / exact_sqrt(x_square.value * y_square.value);
-        out[i] = times_power(ratio, 32 * both.limbs - 16 * (x_square.limbs + y_square.limbs));
+        out[i] = correlation_of(words + plain(ins.p[3]), words[plain(ins.p[2])]);
     }
 }

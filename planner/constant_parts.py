@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpudb.planner.expressions import AggregateCall, Column, Expression, Literal
+from gpudb.planner.expressions import AggregateCall, Column, Expression, Literal, WindowCall
 from gpudb.planner.logical import Node, Project, Scan, Values
 from gpudb.planner.rules.rewriting import bottom_up, map_expressions
 
@@ -54,9 +54,13 @@ def with_values(plan: Node, parts: Sequence[Expression], values: Sequence[Any], 
 def _is_computed(expression: Expression) -> bool:
     """Is it made of literals, of which some are parameters of the plan?"""
     kind = expression.type
-    if isinstance(expression, Literal | Column | AggregateCall) or kind.is_text or kind.kind in ("INTERVAL", "NULL"):
+    if (
+        isinstance(expression, Literal | Column | AggregateCall | WindowCall)
+        or kind.is_text
+        or kind.kind in ("INTERVAL", "NULL")
+    ):
         return False
     parts = list(expression.walk())
-    if any(isinstance(part, Column | AggregateCall) for part in parts):
+    if any(isinstance(part, Column | AggregateCall | WindowCall) for part in parts):
         return False
     return any(isinstance(part, Literal) and part.slot is not None for part in parts)

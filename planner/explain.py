@@ -17,6 +17,7 @@ from gpudb.planner.expressions import (
     Literal,
     Not,
     Or,
+    WindowCall,
 )
 from gpudb.planner.logical import (
     HIDDEN,
@@ -33,8 +34,10 @@ from gpudb.planner.logical import (
     Series,
     SetOperation,
     Sort,
+    SortKey,
     UnionAll,
     Values,
+    Window,
 )
 
 
@@ -75,11 +78,11 @@ def _node(node: Node) -> str:
                 terms.append(text(residual))
             return f"Join {kind} [{names}]" + (f" on {' and '.join(terms)}" if terms else "")
         case Sort(keys=keys):
-            terms = [
-                text(k.expression) + (" desc" if k.descending else "") + (" nulls first" if k.nulls_first else "")
-                for k in keys
-            ]
-            return f"Sort {', '.join(terms)}"
+            return f"Sort {', '.join(map(_order, keys))}"
+        case Window(keys=keys, order=order, calls=calls):
+            by = f" by {', '.join(map(text, keys))}" if keys else ""
+            along = f" order {', '.join(map(_order, order))}" if order else ""
+            return f"Window {', '.join(map(text, calls))}{by}{along}"
         case Limit(count=count, offset=offset, percent=percent):
             shown = (text(count) if count else "all") + (" percent" if percent else "")
             return f"Limit {shown}" + (f" offset {text(offset)}" if offset else "")
@@ -94,6 +97,22 @@ def _node(node: Node) -> str:
         case SetOperation(kind=kind, all=all_):
             return kind.capitalize() + (" all" if all_ else "")
     return type(node).__name__
+
+
+def _order(key: SortKey) -> str:
+    return text(key.expression) + (" desc" if key.descending else "") + (" nulls first" if key.nulls_first else "")
+
+
+_ENDS = ("unbounded preceding", "{} preceding", "current row", "{} following", "unbounded following")
+
+
+def _frame(call: WindowCall) -> str:
+    frame = call.frame
+    ends = [
+        _ENDS[side].format("" if offset is None else text(offset))
+        for side, offset in ((frame.start, call.start), (frame.end, call.end))
+    ]
+    return f"{frame.unit} {ends[0]} to {ends[1]}" + ("" if frame.exclude == "none" else f" without {frame.exclude}")
 
 
 def text(expression: Expression) -> str:
@@ -129,4 +148,9 @@ def text(expression: Expression) -> str:
         case AggregateCall(name=name, arguments=arguments, distinct=distinct, filter=condition):
             inner = ("distinct " if distinct else "") + ", ".join(map(text, arguments))
             return f"{name}({inner})" + (f" filter {text(condition)}" if condition is not None else "")
+        case WindowCall(name=name, arguments=arguments, distinct=distinct, filter=condition):
+            inner = ("distinct " if distinct else "") + ", ".join(map(text, arguments))
+            nulls = " ignore nulls" if expression.ignore_nulls else ""
+            where = f" filter {text(condition)}" if condition is not None else ""
+            return f"{name}({inner}{nulls}){where} over {_frame(expression)}"
     return type(expression).__name__

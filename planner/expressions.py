@@ -210,6 +210,48 @@ class AggregateCall(Expression):
     filter: Expression | None = None
 
 
+UNBOUNDED_PRECEDING, PRECEDING, CURRENT, FOLLOWING, UNBOUNDED_FOLLOWING = range(5)
+"""Ends of a window frame, in the order in which they may begin and end one."""
+
+
+@record
+class Frame:
+    """Which rows of a partition a window function sees of each row.
+
+    unit     rows, range or groups: what offsets count, and what CURRENT ROW means (the row, or its peers)
+    start, end  one of UNBOUNDED_PRECEDING .. UNBOUNDED_FOLLOWING
+    exclude  none, current, group or ties: which rows around the current one are left out
+    """
+
+    unit: str = "range"
+    start: int = UNBOUNDED_PRECEDING
+    end: int = CURRENT
+    exclude: str = "none"
+
+
+@record
+class WindowCall(Expression):
+    """function(arguments) OVER (PARTITION BY partition ORDER BY order frame); of a Window node's call the latter two are ().
+
+    name        row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value, or an
+                aggregate as of AggregateCall
+    directions  of each ORDER BY term: descending, and whether NULLs come first
+    start, end  offsets of the frame's ends: rows or groups, BIGINT; of a RANGE the value to be reached, of the order's type
+    """
+
+    name: str
+    arguments: tuple[Expression, ...]
+    partition: tuple[Expression, ...]
+    order: tuple[Expression, ...]
+    directions: tuple[tuple[bool, bool], ...]
+    frame: Frame
+    start: Expression | None = None
+    end: Expression | None = None
+    filter: Expression | None = None
+    distinct: bool = False
+    ignore_nulls: bool = False
+
+
 def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
     """The terms of a conjunction, flattened; () for None."""
     if condition is None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, fields
 from typing import Any
 
-from gpudb.planner.expressions import AggregateCall, Expression, Literal, Span
+from gpudb.planner.expressions import AggregateCall, Expression, Literal, Span, WindowCall
 from gpudb.record import record
 from gpudb.types import SqlType
 
@@ -184,6 +184,20 @@ class Sort(Node):
 
     input: Node
     keys: tuple[SortKey, ...]
+
+
+@record
+class Window(Node):
+    """The rows of `input` in their order and, behind their columns, a value for each call.
+
+    keys   rows of equal values are a partition; none: all rows are one
+    order  of the rows of a partition; rows of equal values are peers
+    """
+
+    input: Node
+    keys: tuple[Expression, ...]
+    order: tuple[SortKey, ...]
+    calls: tuple[WindowCall, ...]
 
 
 @record

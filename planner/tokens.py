@@ -10,6 +10,7 @@ classes cannot be subclassed.  So the tokens are changed before it sees them; th
 * `EXTRACT(x FROM y)`, `SUBSTRING(x FROM y FOR z)`, `POSITION(x IN y)`, `TRIM(BOTH x FROM y)` and `OVERLAY(x PLACING y FROM z)`
   become plain calls;
 * `SELECT * EXCEPT SELECT ...`: the word gets a mark, since sqlglot would read EXCLUDE;
+* `GROUPS` of a window's frame becomes a ROWS token, the only one besides RANGE that sqlglot takes there, with its text;
 * `#2` becomes the name POSITION + "2";
 * unary plus, which sqlglot drops, becomes its `|/`; parameters carry their offset.
 """
@@ -301,6 +302,9 @@ class _Rewriter:
             marked = POSITION + number.text
             self.output.append(Token(TokenType.VAR, marked, token.line, number.col, token.start, number.end))
             self.position += 2
+        elif word == "groups" and self.is_frame_unit():
+            self.output.append(_new(token, TokenType.ROWS, token.text))
+            self.position += 1
         elif word == "except" and self.is_set_operation():
             self.output.append(_new(token, TokenType.EXCEPT, SET_OPERATION + token.text))
             self.position += 1
@@ -321,6 +325,8 @@ class _Rewriter:
             return "cast"
         if word in _STAR_WORDS:  # marked where they are functions
             return "star"
+        if word in ("over", "as"):  # AS of the WINDOW clause; a query in such parentheses has no frame at its own level
+            return "window"
         depth_one = not self.opened and self.defines_columns and "as" not in {word_of(token) for token in self.output}
         named = before is not None and (before.token_type == TokenType.IDENTIFIER or word not in ("", "as"))
         return "columns" if depth_one and named else ""
@@ -339,6 +345,11 @@ class _Rewriter:
         self.output.append(Token(TokenType.NUMBER, text, token.line, digits.col, token.start, digits.end))
         self.position += 2
         return True
+
+    def is_frame_unit(self) -> bool:
+        """Whether GROUPS at this position begins a window's frame, rather than being a name."""
+        begins = self.peek() in ("between", "unbounded", "current") or self.peek(2) in ("preceding", "following")
+        return begins and bool(self.opened) and self.opened[-1] == "window"
 
     def is_set_operation(self) -> bool:
         """Whether EXCEPT at this position comes between queries, rather than columns after a star."""

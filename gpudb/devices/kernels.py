@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gpudb.devices import joins
+from gpudb.devices import joins, windows
 from gpudb.devices import launch as structs
 from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, RowIndex, Run, Work
 from gpudb.errors import DeviceError, InternalError
-from gpudb.program import EmitSink, GroupSink, Pipeline
+from gpudb.program import EmitSink, FrameWord, GroupSink, Pipeline
 from gpudb.record import record
 from gpudb.types import RegisterType, SqlType
 
@@ -553,6 +553,20 @@ class KernelDevice:
             arguments.sums, arguments.rows_out = self.address(begins), self.address(order)
             self.launch("gpudb_repeat_rows", arguments, blocks)
         return Emitted(total, [order], (R.U32,))
+
+    # ------------------------------------------------------------------------------- windows
+
+    def invert_rows(self, order: Emitted, run: Run) -> Emitted:
+        """Each row's place in an order of all rows: one u32 column."""
+        return windows.invert_rows(self, order, run)
+
+    def frame_words(
+        self, frames: list[Any], words: list[tuple[FrameWord, list[Any]]], rows: int, run: Run
+    ) -> GroupState:
+        """Groups, one a row, of what window functions sum up over its frame."""
+        found = windows.frame_words(self, frames, words, rows, run)
+        table = structs.GroupTable(words=self.address(found), stride=len(words), capacity=rows, copies=1)
+        return GroupState(GroupSink("one", rows, 0, ()), table, {"words": found}, None)
 
     # ------------------------------------------------------------------------------- export
 

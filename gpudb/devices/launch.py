@@ -38,6 +38,10 @@ IndexLaunch = _struct(
     "rows size key_words slot_mask shift parts blocks all",
 )
 RunsLaunch = _struct("RunsLaunch", "order word begins counts", "rows plus size")
+InvertLaunch = _struct("InvertLaunch", "order places", "rows")
+WindowLaunch = _struct(
+    "WindowLaunch", "column x y keep bounds sums prefix nodes words", "rows stride runs workers greatest kind less"
+)
 PairsLaunch = _struct("PairsLaunch", "counts sums offsets", "rows least workers")
 BitsLaunch = _struct("BitsLaunch", "source target ones", "rows")
 TextLaunch = _struct("TextLaunch", "codes validity dictionary_offsets dictionary_bytes sums offsets bytes", "rows")

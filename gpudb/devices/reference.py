@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from gpudb.devices.reference_tile import GroupState, ProbedRows, Tile, new_groups, values_of_type
+from gpudb.devices.reference_windows import frame_words
 from gpudb.devices.work import Emitted, InexactSum, PipelineFailure, RowIndex, Run, Work
 from gpudb.errors import InternalError
-from gpudb.program import EmitSink
+from gpudb.program import EmitSink, FrameWord
 from gpudb.types import RegisterType, SqlType
 
 R = RegisterType
@@ -134,6 +135,18 @@ class ReferenceDevice:
         run.ledger.take(int(times.sum()) * 4)
         order = np.repeat(np.arange(rows, dtype=np.uint32), times)
         return Emitted(len(order), [order], (R.U32,))
+
+    def invert_rows(self, order: Emitted, run: Run) -> Emitted:
+        """Each row's place in an order of all rows: one u32 column."""
+        places = np.empty(order.rows, np.uint32)
+        places[order.columns[0][: order.rows]] = np.arange(order.rows, dtype=np.uint32)
+        return Emitted(order.rows, [places], (R.U32,))
+
+    def frame_words(
+        self, frames: list[Any], words: list[tuple[FrameWord, list[Any]]], rows: int, run: Run
+    ) -> GroupState:
+        """Groups, one a row, of what window functions sum up over its frame."""
+        return frame_words(frames, words, rows)
 
     def slice_emitted(self, emitted: Emitted, start: int, stop: int) -> Emitted:
         """Rows start .. stop of emitted columns, without a copy."""

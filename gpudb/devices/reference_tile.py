@@ -316,6 +316,18 @@ class Tile:
     def Gather(self, out: Operand, column: Operand, rows: Operand) -> None:
         self.registers[out.number] = self.column(column)[self.vector(rows)]
 
+    def FirstReached(self, out: Operand, column: Operand, value: Operand, begin: Operand, end: Operand) -> None:
+        self._bound("left", out, column, value, begin, end)
+
+    def FirstPassed(self, out: Operand, column: Operand, value: Operand, begin: Operand, end: Operand) -> None:
+        self._bound("right", out, column, value, begin, end)
+
+    def _bound(self, side: Any, out: Operand, column: Operand, value: Operand, begin: Operand, end: Operand) -> None:
+        rising = self.column(column)
+        limits = zip(*(self.vector(x).tolist() for x in (begin, end, value)), strict=True)
+        found = [first + int(np.searchsorted(rising[first:last], wanted, side)) for first, last, wanted in limits]
+        self.registers[out.number] = np.array(found, np.uint32)
+
     def Fail(self, bad: Operand, alive: Operand, message: Operand) -> None:
         rows = np.flatnonzero(self.vector(bad) & self.vector(alive))
         if len(rows):

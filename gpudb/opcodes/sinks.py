@@ -114,6 +114,22 @@ def Probe(out: Operand, keys: Operand, alive: Operand, key_words: Operand, table
     """
 
 
+@block_opcode(
+    "{out} = first of {begin} .. {end} at which column {column} is {value} or more",
+    [(R.U32, R.I64, R.I64, R.U32, R.U32)],
+)
+def FirstReached(out: Operand, column: Operand, value: Operand, begin: Operand, end: Operand) -> None:
+    """Lower bound of a value among rows begin .. end of a column, which rises there; the end where no row reaches it."""
+
+
+@block_opcode(
+    "{out} = first of {begin} .. {end} at which column {column} is more than {value}",
+    [(R.U32, R.I64, R.I64, R.U32, R.U32)],
+)
+def FirstPassed(out: Operand, column: Operand, value: Operand, begin: Operand, end: Operand) -> None:
+    """Upper bound of a value among rows begin .. end of a column, which rises there; the end where no row passes it."""
+
+
 @block_opcode("{out} = probe row of the pair, by first pairs {offsets}", [(R.U32,)])
 def MatchProbe(out: Operand, offsets: Operand, probes: Operand) -> None:
     """The probe row that each pair of a join belongs to: the last whose first pair is not behind it."""

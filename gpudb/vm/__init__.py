@@ -22,10 +22,12 @@ from gpudb.program import (
     CountPairs,
     CountSource,
     EmitSink,
+    FrameWords,
     GivenRows,
     GroupSource,
     IndexRows,
     IndexRuns,
+    InvertRows,
     LimitRows,
     MakeValues,
     OrderGroups,
@@ -155,6 +157,12 @@ class Machine:
                     rows, size = self._rows_of(of), self._rows_of(over)
                     found = self.device.runs(column_of, rows, size, self.run)
                     self.steps[number] = StepRows(emitted=Emitted(size, found, (R.U32, R.U32)))
+                case InvertRows(step=of):
+                    order = self.steps[of].emitted
+                    assert order is not None, "an order has rows"
+                    self.steps[number] = StepRows(emitted=self.device.invert_rows(order, self.run))
+                case FrameWords():
+                    self.steps[number] = self._frame_words(step)
             if self.run.profile is not None:
                 self.run.profile.append(self._profile(number, time.perf_counter() - began))
         return self.steps[self.program.result]
@@ -380,6 +388,17 @@ class Machine:
         counts = self._of_step(step.counts)
         offsets, pairs = self.device.pair_offsets(counts, self._rows_of(step.step), step.least, self.run)
         return StepRows(emitted=Emitted(pairs, [offsets], (R.I64,)))
+
+    # ------------------------------------------------------------------------------- windows
+
+    def _frame_words(self, step: FrameWords) -> StepRows:
+        left = self.steps[step.step]
+        assert left.emitted is not None and left.sink is not None
+        columns = [left.emitted.columns[value.column] for value in left.sink.values]
+        rows = left.emitted.rows
+        frames = [[(columns[begin], columns[end]) for begin, end in runs] for runs in step.frames]
+        words = [(word, [columns[column] for column in word.columns]) for word in step.words]
+        return StepRows(group=self.device.frame_words(frames, words, rows, self.run), source_rows=rows)
 
     # ------------------------------------------------------------------------------- other steps
 

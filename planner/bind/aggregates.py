@@ -66,24 +66,29 @@ def _not_allowed(binder: ExpressionBinder, written: str, place: Span | None) -> 
     )
 
 
-def bind_aggregate(binder: ExpressionBinder, written: str, node: Any, condition: Any) -> Expression:
-    """`name([DISTINCT] arguments [ORDER BY ...]) [FILTER (WHERE condition)]`."""
+def bind_aggregate(
+    binder: ExpressionBinder, written: str, node: Any, condition: Any, *, over: bool = False
+) -> Expression:
+    """`name([DISTINCT] arguments [ORDER BY ...]) [FILTER (WHERE condition)]`.
+
+    over  it has a window: it stands where any function may, and so may aggregates in its arguments, for which `binder` is
+    """
     place = own_span(node)
     if written in _LATER:
         raise NotSupportedError(f"aggregate function is not supported: {written}", span=place)
     before = [len(query.arguments) for query in binder.context.outer]
-    if not binder.aggregates and not before:
+    if not binder.aggregates and not before and not over:
         raise _not_allowed(binder, written, place)
     name = _NAMES[written]
     nodes, distinct = _arguments(name, node)
-    inner = binder.inside_aggregate(written)
+    inner = binder if over else binder.inside_aggregate(written)
     arguments = [inner.bind(argument) for argument in nodes]
     span = join_spans(place, *(argument.span for argument in arguments))
     filter_ = None
     if condition is not None:
-        filter_ = as_boolean(binder.context, binder.inside_aggregate("FILTER").bind(condition))
+        filter_ = as_boolean(binder.context, (binder if over else binder.inside_aggregate("FILTER")).bind(condition))
     for part in (*arguments, filter_):
-        if part is not None and any(isinstance(inside, AggregateCall) for inside in part.walk()):
+        if not over and part is not None and any(isinstance(inside, AggregateCall) for inside in part.walk()):
             raise BindError(f"aggregate functions do not nest: {written}", span=part.span or span)
     call = _typed(inner, written, name, arguments, span)
     if call.name in ("min", "max", "bool_and", "bool_or", "any_value", "first", "count_star"):
@@ -95,6 +100,8 @@ def bind_aggregate(binder: ExpressionBinder, written: str, node: Any, condition:
 
         filter_ = conjunction((*conjuncts(filter_), *conjuncts(call.filter)))
     found = AggregateCall(call.type, call.name, call.arguments, distinct, filter_ or call.filter, span=span)
+    if over:
+        return found
     outer = binder.context.outer_aggregate(found, before) if before else None
     if outer is None and not binder.aggregates:
         raise _not_allowed(binder, written, place)

@@ -12,8 +12,10 @@ from gpudb.planner.bind.casts import as_boolean, bind_type, case_type, cast, com
 from gpudb.planner.bind.context import Context, Enclosing, join_spans, own_span, span_of
 from gpudb.planner.bind.names import OPPOSITES, chain, describe
 from gpudb.planner.bind.operators import arithmetic, bit_not, compare, concatenate, negate
+from gpudb.planner.bind.over import Over
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.subqueries import Subquery, one_column, quantified
+from gpudb.planner.bind.windows import bind_window
 from gpudb.planner.expressions import (
     AggregateCall,
     And,
@@ -69,6 +71,7 @@ class ExpressionBinder:
     aggregates     whether aggregate functions may occur
     substitutions  bound arguments by lower-case parameter name, while a macro is expanded
     query          the binder of the query around, where subqueries may occur: it attaches them to its plan
+    windows        the query's named windows, where window functions may occur
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class ExpressionBinder:
         is_grouped: Callable[[Column], bool] | None = None,
         substitutions: Mapping[str, Expression] | None = None,
         query: QueryBinder | None = None,
+        windows: Mapping[str, Over] | None = None,
     ) -> None:
         self.context = context
         self.scope = scope
@@ -93,6 +97,7 @@ class ExpressionBinder:
         self.is_grouped = is_grouped
         self.substitutions = substitutions
         self.query = query
+        self.windows = windows
 
     def bind(self, node: Any) -> Expression:
         """The bound form of a sqlglot tree, or BindError / NotSupportedError with its place."""
@@ -407,6 +412,9 @@ class ExpressionBinder:
             raise NotSupportedError(f"{describe(node.this)} with FILTER is not supported", span=span_of(node))
         return functions.bind_call(self, node.this, condition=node.expression.this)
 
+    def bind_window(self, node: Any) -> Expression:
+        return bind_window(self, node)
+
     def bind_currentdate(self, node: Any) -> Expression:
         return functions.current_date(self)
 
@@ -426,6 +434,20 @@ class ExpressionBinder:
             clause=self.clause,
             aggregates=self.aggregates,
             substitutions=arguments,
+            query=self.query,
+            windows=self.windows,
+        )
+
+    def inside_window(self, function: str) -> ExpressionBinder:
+        """A binder for the parts of a window function: no window functions within."""
+        return ExpressionBinder(
+            self.context,
+            self.scope,
+            clause=f"the arguments of {function}",
+            aggregates=self.aggregates,
+            aliases=self.aliases,
+            is_grouped=self.is_grouped,
+            substitutions=self.substitutions,
             query=self.query,
         )
 

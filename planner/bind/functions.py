@@ -11,7 +11,7 @@ from gpudb.errors import BindError, NotSupportedError
 from gpudb.functions import lookup, names
 from gpudb.functions.registry import Function, Overload
 from gpudb.planner import commands, tokens
-from gpudb.planner.bind import aggregates
+from gpudb.planner.bind import aggregates, windows
 from gpudb.planner.bind.casts import as_boolean, as_decimal, cast, common_type, implicit_cost
 from gpudb.planner.bind.context import Context, join_spans, not_found, own_span
 from gpudb.planner.bind.decimals import decimal_call
@@ -69,9 +69,6 @@ DATE_PARTS = {
     for name in spellings.split()
 }
 
-_WINDOW_ONLY = frozenset(
-    "row_number rank dense_rank ntile lag lead first_value last_value nth_value percent_rank".split()
-)
 _LATER = frozenset(
     """now current_timestamp get_current_timestamp transaction_timestamp current_time random setseed uuid gen_random_uuid
     list_value struct_pack unnest generate_series range array_length map list_transform list_filter string_split columns
@@ -92,8 +89,8 @@ def bind_call(binder: ExpressionBinder, node: Any, condition: Any = None) -> Exp
         raise BindError(f"FILTER belongs to an aggregate function, this is none: {name}", span=place)
     if name == "columns":
         raise NotSupportedError("COLUMNS is not supported", span=place)
-    if name in _WINDOW_ONLY:
-        raise NotSupportedError(f"window function is not supported: {name}", span=place)
+    if name in windows.NAMES:
+        raise BindError(f"a window function wants OVER: {name}", span=place, hint=f"write {name}(...) OVER (...)")
     for argument in node.expressions:
         if argument.key in ("distinct", "order"):
             raise BindError(

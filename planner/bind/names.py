@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from gpudb.errors import NotSupportedError
 from gpudb.planner.bind.casts import type_words
 from gpudb.planner.bind.context import span_of
 from gpudb.planner.bind.keywords import KEYWORDS
+from gpudb.planner.bind.over import Over, end_of_frame, over
 from gpudb.planner.constants import interval_type
+from gpudb.planner.expressions import CURRENT, UNBOUNDED_PRECEDING
 from gpudb.planner.logical import SlotName, spelling
 from gpudb.planner.parse import Parsed
 from gpudb.planner.tokens import INTERVAL_UNIT, PARAMETER, POSITION, plain
@@ -66,16 +69,19 @@ _TYPES = {
 }
 
 
-def column_name(node: Any, parsed: Parsed, integer_division: bool = False) -> str:
+def column_name(
+    node: Any, parsed: Parsed, integer_division: bool = False, windows: Mapping[str, Over] | None = None
+) -> str:
     """The name of a result column that has no alias: a SlotName where it shows literals.  `node` is a sqlglot tree.
 
     integer_division  the setting: every / is printed as // then, also where it divides floats
+    windows           those of the query's WINDOW clause, by lower-case name: what they hold is printed
     """
     while node.key == "paren":
         node = node.this
     if node.key == "column":
         return str(node.name).replace(POSITION, "#")
-    marked = _Printer(parsed, integer_division).print(node)
+    marked = _Printer(parsed, integer_division, windows or {}).print(node)
     if _SLOT not in marked:
         return marked
     pieces = marked.split(_SLOT)  # text and slots take turns
@@ -105,13 +111,17 @@ _WORDS = frozenset(
 )
 
 
+_DIRECTION = re.compile(r"[\s)]*(\b(asc|desc)\b)?(\s*\bnulls\s+(first|last)\b)?", re.IGNORECASE)
+FRAME_ENDS = ("UNBOUNDED PRECEDING", "{} PRECEDING", "CURRENT ROW", "{} FOLLOWING", "UNBOUNDED FOLLOWING")
+
 OPPOSITES = {"=": "<>", "<>": "=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 class _Printer:
     """Trees to text; one method per kind of node that is no operator."""
 
-    def __init__(self, parsed: Parsed, integer_division: bool) -> None:
+    def __init__(self, parsed: Parsed, integer_division: bool, windows: Mapping[str, Over]) -> None:
+        self.windows = windows
         self.parsed = parsed
         self.sql = parsed.sql
         self.integer_division = integer_division
@@ -304,6 +314,45 @@ class _Printer:
 
     def print_filter(self, node: Any) -> str:
         return f"{self.print(node.this)} FILTER (WHERE {self.print(node.expression.this)})"
+
+    def print_ignorenulls(self, node: Any) -> str:
+        return f"{self.print(node.this)} IGNORE NULLS"
+
+    def print_respectnulls(self, node: Any) -> str:
+        return self.print(node.this)
+
+    def print_window(self, node: Any) -> str:
+        parts = over(node, self.windows)
+        inside = []
+        if parts.partition:
+            inside.append(f"PARTITION BY {self.list(parts.partition)}")
+        if parts.order is not None:
+            inside.append(f"ORDER BY {', '.join(map(self.sort_term, parts.order.expressions))}")
+        if parts.spec is not None:
+            inside.append(self.frame(parts.spec))
+        function = re.sub(r"^count_star\(\)", "count()", self.print(node.this))
+        function = re.sub(r'^"?(first|last)"?\(', r"\1_value(", function)
+        return f"{function} OVER ({' '.join(filter(None, inside))})"
+
+    def sort_term(self, term: Any) -> str:
+        """With ASC, DESC and NULLS as they were written; sqlglot's tree has defaults in their place."""
+        place = span_of(term.this)
+        written = _DIRECTION.match(self.sql, place[1]) if place else None
+        return " ".join([self.print(term.this), *(written[0].strip(" )\t\n").upper().split() if written else ())])
+
+    def frame(self, spec: Any) -> str:
+        """A frame, "" for the one that a window has anyway."""
+        ends = []
+        for which in ("start", "end"):
+            side, offset = end_of_frame(spec, which) if spec.args.get(which) is not None else (CURRENT, None)
+            ends.append(FRAME_ENDS[side].format("" if offset is None else self.print(offset)))
+        exclude = spec.args.get("exclude")
+        exclude = "" if exclude is None else str(exclude.name or exclude.this).upper()
+        excluded = "" if exclude in ("", "NO OTHERS") else f" EXCLUDE {exclude}"
+        unit = str(spec.args["kind"]).upper()
+        if not excluded and [unit, *ends] == ["RANGE", FRAME_ENDS[UNBOUNDED_PRECEDING], FRAME_ENDS[CURRENT]]:
+            return ""
+        return f"{unit} BETWEEN {ends[0]} AND {ends[1]}{excluded}"
 
     def print_distinct(self, node: Any) -> str:
         return "DISTINCT " + self.list(node.expressions)

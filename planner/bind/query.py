@@ -10,19 +10,21 @@ from dataclasses import replace
 from typing import Any
 
 from gpudb.errors import BindError, Error, NotSupportedError
-from gpudb.planner.bind.casts import cast, common_type
+from gpudb.planner.bind.casts import as_boolean, cast, common_type
 from gpudb.planner.bind.context import Context, Enclosing, catalog_name, not_found, own_span, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate, position_of
 from gpudb.planner.bind.folding import folded
 from gpudb.planner.bind.grouping import Groups, by_value
 from gpudb.planner.bind.joins import Side, bind_joins
 from gpudb.planner.bind.names import column_name, describe
+from gpudb.planner.bind.over import Over, named_windows
 from gpudb.planner.bind.recursion import mentions, recursive_plan
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.series import SERIES_FUNCTIONS, series
 from gpudb.planner.bind.set_operations import combined, distinct, first_of_each
 from gpudb.planner.bind.subqueries import attached, filtered
 from gpudb.planner.bind.views import view_plan
+from gpudb.planner.bind.windows import contains_window, windowed
 from gpudb.planner.expressions import Column, Expression, Literal, Outer, Span
 from gpudb.planner.logical import (
     Aggregate,
@@ -52,8 +54,6 @@ _READERS = {
 # Parts of SELECT that other work will bring.
 _UNSUPPORTED_PARTS = {
     "laterals": "LATERAL",
-    "qualify": "QUALIFY",
-    "windows": "WINDOW",
     "pivots": "PIVOT",
     "sample": "sample",
     "distribute": "DISTRIBUTE BY",
@@ -99,6 +99,7 @@ class QueryBinder:
     def __init__(self, context: Context, tables: dict[str, CommonTable] | None = None) -> None:
         self.context = context
         self.tables = dict(tables or {})
+        self.windows: dict[str, Over] = {}  # of the WINDOW clause of the SELECT being bound
 
     def bind(self, node: Any) -> Node:
         """The plan of a query."""
@@ -378,13 +379,12 @@ class QueryBinder:
         if node.args.get("joins"):
             side = bind_joins(self, Side(plan, scope), node.args["joins"])
             plan, scope = side.plan, side.scope
+        self.windows = named_windows(node.args.get("windows") or ())
         items = self.select_list(node, scope, from_ is not None)
         aliases = {item.name.lower(): item.expression for item in reversed(items) if item.alias}
         where = node.args.get("where")
         if where is not None:
-            binder = ExpressionBinder(
-                self.context, scope, clause="WHERE", aliases=without_aggregates(aliases), query=self
-            )
+            binder = ExpressionBinder(self.context, scope, clause="WHERE", aliases=of_rows_alone(aliases), query=self)
             plan = filtered(plan, binder.condition(where.this))
         grouping = self.grouping(node, scope, items, aliases)
         is_grouped: Callable[[Column], bool] | None = None
@@ -405,20 +405,35 @@ class QueryBinder:
                 query=self,
             )
             having_condition = binder.condition(having.this)
+            if contains_window(having_condition):
+                raise BindError("HAVING contains a window function", span=span_of(having), hint="use QUALIFY")
         orders = self.orders(node, scope, items, aliases, is_grouped)
         chosen_by = self.distinct_on(node, scope, items, aliases, is_grouped)
+        qualify = node.args.get("qualify")
+        qualified: list[Expression] = []
+        if qualify is not None:
+            condition = self.above_groups(qualify.this, "QUALIFY", scope, aliases, is_grouped)
+            qualified = [as_boolean(self.context, condition)]
         bound = [item.expression for item in items]
-        others = [*orders.expressions, *chosen_by]
+        others = [*orders.expressions, *chosen_by, *qualified]
         if grouping is not None or having is not None or any(map(contains_aggregate, [*bound, *others])):
             groups = Groups(self.context, grouping or [])
             bound = [groups.rewrite(expression) for expression in bound]
             orders.expressions = [groups.rewrite(expression) for expression in orders.expressions]
             chosen_by = [groups.rewrite(expression) for expression in chosen_by]
+            qualified = [groups.rewrite(expression) for expression in qualified]
             if having_condition is not None:
                 having_condition = groups.rewrite(having_condition)
             plan = aggregate(plan, groups)
             if having_condition is not None:
                 plan = filtered(plan, having_condition)
+        if qualified and not any(map(contains_window, [*bound, *qualified])):
+            raise BindError("QUALIFY wants a window function, in it or in SELECT", span=span_of(qualify))
+        plan, (bound, orders.expressions, chosen_by, qualified) = windowed(
+            plan, bound, orders.expressions, chosen_by, qualified
+        )
+        for condition in qualified:
+            plan = filtered(plan, condition)
         return self.projected(node, plan, items, bound, orders, chosen_by)
 
     def select_list(self, node: Any, scope: Scope, has_from: bool) -> list[SelectItem]:
@@ -432,7 +447,13 @@ class QueryBinder:
                 items += self.star(expression, scope, has_from)
                 continue
             binder = ExpressionBinder(
-                self.context, scope, clause="SELECT", aggregates=True, aliases=aliases, query=self
+                self.context,
+                scope,
+                clause="SELECT",
+                aggregates=True,
+                aliases=aliases,
+                query=self,
+                windows=self.windows,
             )
             if expression.key == "alias":
                 name = plain(expression.alias)
@@ -441,7 +462,8 @@ class QueryBinder:
                 aliases.setdefault(name.lower(), bound)
             else:
                 bound = binder.bind(expression)
-                name = column_name(expression, self.context.parsed, bool(self.context.settings.get("integer_division")))
+                division = bool(self.context.settings.get("integer_division"))
+                name = column_name(expression, self.context.parsed, division, self.windows)
                 if isinstance(bound, Column) and expression.key in ("column", "paren"):
                     same = name.lower() == bound.name.lower() or name.startswith("#")
                     name = bound.name if same else name
@@ -473,7 +495,9 @@ class QueryBinder:
         for name in (*excluded, *replaced):  # a RENAME of what is not there does nothing
             if name not in known:
                 raise not_found("column", name, there, span_of(node))
-        binder = ExpressionBinder(self.context, scope, clause="SELECT", aggregates=True, query=self)
+        binder = ExpressionBinder(
+            self.context, scope, clause="SELECT", aggregates=True, query=self, windows=self.windows
+        )
         items = []
         for name, column in columns:
             if name.lower() in excluded:
@@ -498,7 +522,11 @@ class QueryBinder:
                     f"GROUP BY {part.replace('_', ' ').upper()} is not supported", span=span_of(group)
                 )
         if group.args.get("all"):
-            chosen = [item.expression for item in items if not contains_aggregate(item.expression)]
+            chosen = [
+                item.expression
+                for item in items
+                if not contains_aggregate(item.expression) and not contains_window(item.expression)
+            ]
             # Constants alone are no keys: SELECT 1, count(*) has its one row, SELECT 1 one for each of the table's.
             return chosen if any(isinstance(part, Column) for key in chosen for part in key.walk()) else None
         keys: list[Expression] = []
@@ -515,6 +543,8 @@ class QueryBinder:
             key = items[ordinal].expression if ordinal is not None else binder.bind(expression)
             if contains_aggregate(key):
                 raise BindError("GROUP BY contains an aggregate function", span=span_of(expression))
+            if contains_window(key):
+                raise BindError("GROUP BY contains a window function", span=span_of(expression))
             keys.append(key)
         return keys
 
@@ -595,6 +625,7 @@ class QueryBinder:
             alias_first=is_name,
             is_grouped=is_grouped,
             query=self,
+            windows=self.windows,
         )
         return binder.bind(node)
 
@@ -748,8 +779,13 @@ class Orders:
         self.ordinals.append(ordinal)
 
 
-def without_aggregates(aliases: dict[str, Expression]) -> dict[str, Expression]:
-    return {name: expression for name, expression in aliases.items() if not contains_aggregate(expression)}
+def of_rows_alone(aliases: dict[str, Expression]) -> dict[str, Expression]:
+    """The aliases of what a row has by itself: no aggregate, no window function."""
+    return {
+        name: expression
+        for name, expression in aliases.items()
+        if not contains_aggregate(expression) and not contains_window(expression)
+    }
 
 
 def aggregate(plan: Node, groups: Groups) -> Node:

@@ -42,6 +42,7 @@ from gpudb.planner.logical import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from gpudb.planner.rules.rewriting import map_expressions, substitute
 from gpudb.record import record
@@ -170,6 +171,8 @@ class Unnesting:
                 return self._aggregate(node)
             case Sort():
                 return self._sort(node)
+            case Window():
+                return self._window(node)
             case Limit():
                 return self._limit(node)
             case Join():
@@ -303,6 +306,26 @@ class Unnesting:
             start = len(numbers)
             counts = frozenset(start + at for at, call in enumerate(node.aggregates) if call.name in _COUNTS)
         return Dependent(groups, columns_of(groups)[len(numbers) :], conditions, counts)
+
+    def _window(self, node: Window) -> Dependent:
+        """Partitions by the outside values, too."""
+        state = self._rows(node.input)
+        parts = (*node.keys, *(key.expression for key in node.order), *node.calls)
+        inside = [substitute(part, state.outputs) for part in parts]
+        bound, values = self._bound(replace(state, outputs=[*state.outputs, *inside]))
+        width = len(state.outputs)
+        keys, rest = bound.outputs[width : width + len(node.keys)], bound.outputs[width + len(node.keys) :]
+        order = tuple(replace(key, expression=by) for key, by in zip(node.order, rest, strict=False))
+        rows = bound.node
+        windows = Window(
+            (*rows.columns, *node.columns[len(node.input.columns) :]),
+            rows,
+            (*(values[number] for number in sorted(values)), *keys),
+            order,
+            tuple(rest[len(order) :]),  # type: ignore[arg-type]  # calls stay calls
+        )
+        outputs = [*bound.outputs[:width], *columns_of(windows)[len(rows.columns) :]]
+        return replace(bound, node=windows, outputs=outputs)
 
     def _sort(self, node: Sort) -> Dependent:
         state = self._of(node.input)

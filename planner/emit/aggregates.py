@@ -162,13 +162,19 @@ class Feed:
         assert operand.type is not None
         return self.builder.make("Keep", operand.type, self.builder.vector(operand), mask)
 
+    def neutral_unless(self, word_operand: Operand, mask: Operand | None, greatest: bool) -> Operand:
+        """An order word, or where the mask is not set the one that is never the greatest (least) beside another."""
+        mask = self.counts(mask)
+        operand = self.builder.vector(word_operand)
+        if mask is None:
+            return operand
+        neutral = self.builder.slot(PlainSlot(R.I64, LEAST_WORD if greatest else GREATEST_WORD))
+        return self.builder.make("Select", R.I64, mask, operand, neutral)
+
     def extreme(self, word_operand: Operand, mask: Operand | None, greatest: bool) -> int:
         """A word that keeps the least or greatest order word."""
-        mask = self.counts(mask)
+        operand = self.neutral_unless(word_operand, mask, greatest)
         neutral = LEAST_WORD if greatest else GREATEST_WORD
-        operand = self.builder.vector(word_operand)
-        if mask is not None:
-            operand = self.builder.make("Select", R.I64, mask, operand, self.builder.slot(PlainSlot(R.I64, neutral)))
         kind = "max" if greatest else "min"
         word = self.new_word(kind, neutral)
         if self.accumulators.one_group:
@@ -349,24 +355,28 @@ class Feed:
 
     def _float_sum(self, call: AggregateCall, value: Value, valid: Operand | None, counted: Part) -> Finish:
         x = self.emitter.in_register(value, R.F64)
-        scale = fixed_scale(value, self.accumulators.row_bound)
-        if scale is None or self.accumulators.exact:
-            word, opcode = self.wide(x, None, valid), "WideToFloat"
-        else:
-            word, opcode = self.fixed(x, valid, scale), "FixedToFloat"
-            self.accumulators.fixed_used = True
+        fixed = None if self.accumulators.exact else fixed_scale(value, self.accumulators.row_bound)
+        word = self.wide(x, None, valid) if fixed is None else self.fixed(x, valid, fixed)
+        self.accumulators.fixed_used |= fixed is not None
 
         def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
             builder = emitter.builder
             count = counted(builder, group)
             present = builder.make("Ne", R.MASK, count, builder.slot(PlainSlot(R.I64, 0)))
-            extra = (builder.slot(PlainSlot(R.F64, scale)),) if opcode == "FixedToFloat" else ()  # type: ignore[arg-type]
-            total = builder.block_once(opcode, (R.F64, R.U32), R.F64, group, word, *extra)
+            if fixed is None:
+                total = self.wide_total(emitter, group, word)
+            else:
+                extra = builder.slot(PlainSlot(R.F64, fixed))
+                total = builder.block_once("FixedToFloat", (R.F64, R.U32), R.F64, group, word, extra)
             if call.name == "avg":
                 total = builder.make("Divide", R.F64, total, builder.make("Convert", R.F64, count))
             return Value(DOUBLE, R.F64, total, present)
 
         return finish
+
+    def wide_total(self, emitter: ExpressionEmitter, group: Operand, word: int) -> Operand:
+        """The exact sum that begins at a word, rounded once."""
+        return emitter.builder.block_once("WideToFloat", (R.F64, R.U32), R.F64, group, word)
 
     def order_word(self, value: Value) -> Operand:
         """The 64-bit word that sorts as the value does."""
@@ -442,11 +452,14 @@ class Feed:
 
     def _moments(self, name: str, values: list[Value], valid: Operand | None) -> Finish:
         """Variance and correlation from exact sums of x, y and their products: one pass, no cancellation."""
-        counted = self.count(valid)
-        x = self.emitter.in_register(self.emitter.decoded(values[0]), R.F64)
+        return self.moments(name, [self.emitter.in_register(self.emitter.decoded(v), R.F64) for v in values], valid)
+
+    def moments(self, name: str, columns: list[Operand], valid: Operand | None) -> Finish:
+        """The same of doubles."""
+        counted, x = self.count(valid), columns[0]
         words = [self.wide(x, None, valid), self.wide(x, x, valid)]
         if name == "corr":
-            y = self.emitter.in_register(self.emitter.decoded(values[1]), R.F64)
+            y = columns[1]
             words += [self.wide(y, None, valid), self.wide(y, y, valid), self.wide(x, y, valid)]
 
         def finish(emitter: ExpressionEmitter, group: Operand) -> Value:

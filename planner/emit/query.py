@@ -25,6 +25,7 @@ from gpudb.planner.emit.recursion import recursion
 from gpudb.planner.emit.set_operations import both_sides, counted_groups
 from gpudb.planner.emit.slices import sliced
 from gpudb.planner.emit.tuples import TupleKeys
+from gpudb.planner.emit.windows import WindowEmitter
 from gpudb.planner.expressions import AggregateCall, Expression, Literal, conjuncts
 from gpudb.planner.logical import (
     ROW_NUMBER,
@@ -44,6 +45,7 @@ from gpudb.planner.logical import (
     SortKey,
     UnionAll,
     Values,
+    Window,
 )
 from gpudb.program import (
     PLAIN,
@@ -183,6 +185,8 @@ class QueryEmitter:
             case Sort():
                 left = self._sort(node)
                 return lambda: self.open(left)
+            case Window():
+                return WindowEmitter(self, node).close()
             case Limit():
                 left = self._limit(node)
                 return lambda: self.open(left)

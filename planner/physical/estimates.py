@@ -24,7 +24,7 @@ from gpudb.planner.expressions import (
     Or,
     conjuncts,
 )
-from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Kept, Limit, Node, Project, Scan, Values
+from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Kept, Limit, Node, Project, Scan, Values, Window
 from gpudb.record import record
 
 RANGE = 0.3  # of rows that < or > keeps
@@ -83,6 +83,9 @@ class Estimator:
                 return Estimate(rows, rows, tuple(min(rows, values) for values in inner.distinct))
             case Kept(input=below):
                 return self.of(below)
+            case Window(input=below):
+                inner = self.of(below)
+                return Estimate(inner.rows, inner.whole, (*inner.distinct, *(inner.rows for _ in node.calls)))
             case Values():
                 rows = float(len(node.rows))
                 return Estimate(rows, rows, tuple(rows for _ in node.columns))

@@ -20,6 +20,7 @@ from gpudb.planner.logical import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from gpudb.planner.rules.rewriting import columns_read, map_expressions, renumber, with_inputs
 
@@ -66,6 +67,8 @@ def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
             return _project(node, wanted)
         case Aggregate():
             return _aggregate(node, wanted)
+        case Window():
+            return _window(node, wanted)
         case UnionAll():
             return _union(node, wanted)
         case Given():
@@ -135,6 +138,23 @@ def _aggregate(node: Aggregate, wanted: set[int]) -> tuple[Node, Positions]:
     keys = tuple(_moved(key, positions) for key in node.keys)
     calls = tuple(_moved(call, positions) for call in aggregates)
     return Aggregate(_pick(node, kept), inner, keys, calls), _positions(kept)  # type: ignore[arg-type]
+
+
+def _window(node: Window, wanted: set[int]) -> tuple[Node, Positions]:
+    """Calls that nobody reads go; without any, the node."""
+    width = len(node.input.columns)
+    calls = [index for index in sorted(wanted) if index >= width]
+    if not calls:
+        return _prune(node.input, wanted)
+    read = columns_read(*node.keys, *(key.expression for key in node.order), *(node.calls[at - width] for at in calls))
+    inner, positions = _prune(node.input, {index for index in wanted if index < width} | read)
+    if len(calls) == len(node.calls) and inner is node.input:
+        return node, _identity(node)
+    moves = positions | {old: len(inner.columns) + new for new, old in enumerate(calls)}
+    kept = sorted(moves, key=lambda old: moves[old])
+    fewer = replace(node, calls=tuple(node.calls[index - width] for index in calls))
+    moved = map_expressions(fewer, lambda expression: _moved(expression, positions))
+    return replace(moved, columns=_pick(node, kept), input=inner), moves  # type: ignore[call-arg]  # a Window
 
 
 def _union(node: UnionAll, wanted: set[int]) -> tuple[Node, Positions]:

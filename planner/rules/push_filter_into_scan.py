@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpudb.planner.expressions import Cast, Column, Comparison, Expression, Literal, Not, conjunction, conjuncts
-from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Node, Project, Scan, SetOperation, Sort, UnionAll
+from gpudb.planner.logical import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinKey,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    Sort,
+    UnionAll,
+    Window,
+)
 from gpudb.planner.rules.rewriting import bottom_up, columns_read, renumber, substitute, with_inputs
 from gpudb.types import BOOLEAN
 
@@ -48,6 +60,8 @@ def _sink(node: Filter) -> Node:
             return with_inputs(below, lambda inner: _filtered(inner, conjuncts(node.predicate)))
         case Aggregate() if below.keys:
             return _below_groups(node, below)
+        case Window():
+            return _below_windows(node, below)
         case Join(kind="mark"):
             return _by_mark(node, below)
         case Join():
@@ -80,6 +94,17 @@ def _below_groups(node: Filter, below: Aggregate) -> Node:
     aggregate = replace(below, input=_filtered(below.input, terms))
     predicate = conjunction(tuple(upper))
     return aggregate if predicate is None else Filter(node.columns, aggregate, predicate)
+
+
+def _below_windows(node: Filter, below: Window) -> Node:
+    """Terms over the keys of the partitions alone drop whole partitions: they may as well drop their rows."""
+    keys = {key.index for key in below.keys if isinstance(key, Column)}
+    lower = tuple(term for term in conjuncts(node.predicate) if (read := columns_read(term)) and read <= keys)
+    if not lower:
+        return node
+    window = replace(below, input=_filtered(below.input, lower))
+    predicate = conjunction(tuple(term for term in conjuncts(node.predicate) if term not in lower))
+    return window if predicate is None else Filter(node.columns, window, predicate)
 
 
 def _by_mark(node: Filter, join: Join) -> Node:

@@ -10,7 +10,7 @@ from gpudb.planner.expressions import Column, Expression
 from gpudb.planner.logical import Node, SortKey, UnionAll
 
 # The fields of nodes by what they hold; a node has some of them.
-_EXPRESSION_FIELDS = ("predicate", "expressions", "keys", "residual", "aggregates", "rows")
+_EXPRESSION_FIELDS = ("predicate", "expressions", "keys", "residual", "aggregates", "rows", "order", "calls")
 
 
 def with_inputs(node: Node, function: Callable[[Node], Node]) -> Node:
