@@ -41,6 +41,8 @@ _NAMES = {
     "arg_max": "arg_max",
     "argmax": "arg_max",
     "max_by": "arg_max",
+    "grouping": "grouping",
+    "grouping_id": "grouping",
 }
 NAMES = tuple(_NAMES)
 
@@ -131,6 +133,8 @@ def _typed(
 ) -> AggregateCall:
     """The call with its arguments cast and its result typed."""
     context = binder.context
+    if name == "grouping":
+        return AggregateCall(BIGINT, name, tuple(arguments), span=span)
     if name in ("count", "count_star") and not arguments:
         return AggregateCall(BIGINT, "count_star", (), span=span)
     expected = 2 if name in ("corr", "arg_min", "arg_max") else 1

@@ -72,7 +72,7 @@ DATE_PARTS = {
 _LATER = frozenset(
     """now current_timestamp get_current_timestamp transaction_timestamp current_time random setseed uuid gen_random_uuid
     list_value struct_pack unnest generate_series range array_length map list_transform list_filter string_split columns
-    grouping grouping_id row make_timestamptz""".split()
+    row make_timestamptz""".split()
 )
 
 

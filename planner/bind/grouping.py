@@ -9,6 +9,8 @@ from typing import Any
 from gpudb.errors import BindError
 from gpudb.planner.bind.context import Context
 from gpudb.planner.expressions import AggregateCall, Column, Expression, Literal
+from gpudb.record import record
+from gpudb.types import BIGINT
 
 
 def map_children(expression: Expression, function: Callable[[Expression], Expression]) -> Expression:
@@ -40,15 +42,25 @@ def by_value(expression: Expression) -> Expression:
     return expression.transform(strip)
 
 
+@record
+class GroupBy:
+    """What GROUP BY says: all keys, and the numbers of those that make each grouping set; sets is None for one set of all."""
+
+    keys: list[Expression]
+    sets: tuple[tuple[int, ...], ...] | None
+
+
 class Groups:
     """The keys of one aggregation, and the aggregate calls that the clauses above it need.
 
-    After `rewrite`, Column i is key i for i < len(keys), else aggregate i - len(keys).
+    After `rewrite`, Column i is key i for i < len(keys), else aggregate i - len(keys).  GROUPING is an aggregate among them,
+    of the columns that are the keys it asks about.
     """
 
-    def __init__(self, context: Context, keys: list[Expression]) -> None:
+    def __init__(self, context: Context, by: GroupBy | None) -> None:
         self.context = context
-        self.keys = keys
+        self.keys = keys = by.keys if by is not None else []
+        self.sets = by.sets if by is not None else None
         self.positions: dict[Expression, int] = {}
         for index, key in enumerate(keys):
             self.positions.setdefault(by_value(key), index)
@@ -57,7 +69,9 @@ class Groups:
 
     def rewrite(self, expression: Expression) -> Expression:
         """The expression over the groups; a column that is no key is a BindError."""
-        if not isinstance(expression, Literal):
+        if not isinstance(expression, Literal) or any(
+            expression is key for key in self.keys
+        ):  # a constant by its ordinal
             index = self.positions.get(by_value(expression))
             if index is not None:
                 key = self.keys[index]
@@ -68,6 +82,10 @@ class Groups:
                 name = expression.name if isinstance(expression, Column) else ""
                 return Column(key.type, index, name, span=expression.span)
         if isinstance(expression, AggregateCall):
+            if expression.name == "grouping":
+                expression = self._of_keys(expression)
+                if self.sets is None:
+                    return Literal(BIGINT, 0, span=expression.span)  # every key is in the one set
             position = self.aggregate_positions.get(expression)
             if position is None:
                 position = len(self.aggregates)
@@ -81,3 +99,15 @@ class Groups:
                 hint=f"add it to GROUP BY, or write any_value({expression.name})",
             )
         return map_children(expression, self.rewrite)
+
+    def _of_keys(self, call: AggregateCall) -> AggregateCall:
+        """GROUPING over numbers of keys; without arguments of all keys."""
+        if not self.keys:
+            raise BindError("GROUPING without GROUP BY", span=call.span)
+        for argument in call.arguments:
+            if isinstance(argument, Literal) or by_value(argument) not in self.positions:
+                raise BindError("GROUPING wants keys of GROUP BY", span=argument.span or call.span)
+        found = [self.rewrite(argument) for argument in call.arguments]
+        if not found:
+            found = [Column(key.type, index, "") for index, key in enumerate(self.keys)]
+        return replace(call, arguments=tuple(found))

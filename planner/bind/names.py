@@ -380,6 +380,8 @@ class _Printer:
         name = plain(name).lower()
         if name == "count" and (not arguments or arguments[0].key == "star"):
             return "count_star()"
+        if name in ("grouping", "grouping_id"):
+            return f"GROUPING({self.list(arguments)})"
         if name in ("coalesce", "ifnull"):
             return f"COALESCE({self.list(arguments)})"
         if name == "date" and len(arguments) == 1:

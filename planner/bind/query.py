@@ -14,7 +14,8 @@ from gpudb.planner.bind.casts import as_boolean, cast, common_type
 from gpudb.planner.bind.context import Context, Enclosing, catalog_name, not_found, own_span, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate, position_of
 from gpudb.planner.bind.folding import folded
-from gpudb.planner.bind.grouping import Groups, by_value
+from gpudb.planner.bind.grouping import GroupBy, Groups, by_value
+from gpudb.planner.bind.grouping_sets import aggregate_sets, grouped_by
 from gpudb.planner.bind.joins import Side, bind_joins
 from gpudb.planner.bind.names import column_name, describe
 from gpudb.planner.bind.over import Over, named_windows
@@ -389,7 +390,7 @@ class QueryBinder:
         grouping = self.grouping(node, scope, items, aliases)
         is_grouped: Callable[[Column], bool] | None = None
         if grouping is not None or any(contains_aggregate(item.expression) for item in items):
-            keys = {by_value(key) for key in grouping or []}
+            keys = {by_value(key) for key in grouping.keys} if grouping is not None else set()
 
             is_grouped = lambda column: column in keys  # noqa: E731
         having = node.args.get("having")
@@ -417,14 +418,14 @@ class QueryBinder:
         bound = [item.expression for item in items]
         others = [*orders.expressions, *chosen_by, *qualified]
         if grouping is not None or having is not None or any(map(contains_aggregate, [*bound, *others])):
-            groups = Groups(self.context, grouping or [])
+            groups = Groups(self.context, grouping)
             bound = [groups.rewrite(expression) for expression in bound]
             orders.expressions = [groups.rewrite(expression) for expression in orders.expressions]
             chosen_by = [groups.rewrite(expression) for expression in chosen_by]
             qualified = [groups.rewrite(expression) for expression in qualified]
             if having_condition is not None:
                 having_condition = groups.rewrite(having_condition)
-            plan = aggregate(plan, groups)
+            plan = aggregate_sets(self.context, plan, groups) if groups.sets is not None else aggregate(plan, groups)
             if having_condition is not None:
                 plan = filtered(plan, having_condition)
         if qualified and not any(map(contains_window, [*bound, *qualified])):
@@ -511,16 +512,14 @@ class QueryBinder:
 
     def grouping(
         self, node: Any, scope: Scope, items: list[SelectItem], aliases: dict[str, Expression]
-    ) -> list[Expression] | None:
+    ) -> GroupBy | None:
         """GROUP BY keys: expressions, aliases, ordinals, ALL; None without GROUP BY."""
         group = node.args.get("group")
         if group is None:
             return None
-        for part in ("grouping_sets", "cube", "rollup", "totals"):
+        for part in ("grouping_sets", "cube", "rollup", "totals"):  # WITH ROLLUP and its kin
             if group.args.get(part):
-                raise NotSupportedError(
-                    f"GROUP BY {part.replace('_', ' ').upper()} is not supported", span=span_of(group)
-                )
+                raise NotSupportedError(f"GROUP BY ... WITH {part.upper()} is not supported", span=span_of(group))
         if group.args.get("all"):
             chosen = [
                 item.expression
@@ -528,25 +527,20 @@ class QueryBinder:
                 if not contains_aggregate(item.expression) and not contains_window(item.expression)
             ]
             # Constants alone are no keys: SELECT 1, count(*) has its one row, SELECT 1 one for each of the table's.
-            return chosen if any(isinstance(part, Column) for key in chosen for part in key.walk()) else None
-        keys: list[Expression] = []
+            has_column = any(isinstance(part, Column) for key in chosen for part in key.walk())
+            return GroupBy(chosen, None) if has_column else None
         binder = ExpressionBinder(self.context, scope, clause="GROUP BY", aliases=aliases, query=self)
-        for expression in group.expressions:
-            if expression.key == "anonymous" and plain(str(expression.this)).lower() in ("rollup", "cube"):
-                what = plain(str(expression.this)).upper()
-                raise NotSupportedError(f"GROUP BY {what} is not supported", span=own_span(expression))
-            if expression.key in ("groupingsets", "rollup", "cube"):
-                raise NotSupportedError("GROUP BY GROUPING SETS is not supported", span=span_of(expression))
-            if expression.key == "tuple" and not expression.expressions:
-                continue  # GROUP BY (): one group
+
+        def key(expression: Any) -> Expression:
             ordinal = self.ordinal(expression, len(items), "GROUP BY")
-            key = items[ordinal].expression if ordinal is not None else binder.bind(expression)
-            if contains_aggregate(key):
+            found = items[ordinal].expression if ordinal is not None else binder.bind(expression)
+            if contains_aggregate(found):
                 raise BindError("GROUP BY contains an aggregate function", span=span_of(expression))
-            if contains_window(key):
+            if contains_window(found):
                 raise BindError("GROUP BY contains a window function", span=span_of(expression))
-            keys.append(key)
-        return keys
+            return found
+
+        return grouped_by(self.context, group.expressions, key)
 
     def ordinal(self, node: Any, count: int, clause: str) -> int | None:
         """The position (from 0) that an integer literal means, which the plan consumes; None for other expressions."""

@@ -34,6 +34,7 @@ from gpudb.planner.logical import (
     Aggregate,
     Filter,
     Join,
+    Kept,
     Limit,
     Node,
     OutputColumn,
@@ -175,6 +176,8 @@ class Unnesting:
                 return self._window(node)
             case Limit():
                 return self._limit(node)
+            case Kept():
+                return self._of(node.input)
             case Join():
                 return self._join(node)
             case UnionAll():

@@ -10,6 +10,7 @@ from gpudb.planner.logical import (
     Filter,
     Given,
     Join,
+    Kept,
     Limit,
     Node,
     Project,
@@ -73,8 +74,8 @@ def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
             return _union(node, wanted)
         case Given():
             return node, _identity(node)
-        case SetOperation() | Recursive():
-            return with_inputs(node, prune_columns), _identity(node)  # rows are compared whole
+        case SetOperation() | Recursive() | Kept():
+            return with_inputs(node, prune_columns), _identity(node)  # rows are compared whole, or read several times
         case Join():
             return _join(node, wanted)
     raise AssertionError(f"prune_columns does not know this node: {type(node).__name__}")
