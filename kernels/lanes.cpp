@@ -242,6 +242,12 @@ OURS void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_C
     OURS uint##bits __tsan_atomic##bits##_fetch_add(volatile void* where, uint##bits value, int) { \
         return __atomic_fetch_add((volatile uint##bits*)where, value, __ATOMIC_SEQ_CST); \
     } \
+    OURS uint##bits __tsan_atomic##bits##_fetch_and(volatile void* where, uint##bits value, int) { \
+        return __atomic_fetch_and((volatile uint##bits*)where, value, __ATOMIC_SEQ_CST); \
+    } \
+    OURS uint##bits __tsan_atomic##bits##_fetch_xor(volatile void* where, uint##bits value, int) { \
+        return __atomic_fetch_xor((volatile uint##bits*)where, value, __ATOMIC_SEQ_CST); \
+    } \
     OURS bool __tsan_atomic##bits##_compare_exchange_strong(volatile void* where, void* expected, uint##bits desired, int, int) { \
         return __atomic_compare_exchange_n((volatile uint##bits*)where, (uint##bits*)expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
     } \

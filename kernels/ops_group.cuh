@@ -197,6 +197,28 @@ DEVICE void op_GroupMax(const Tile& tile, const Instruction& ins) {
     EACH_ROW(i, rows) accumulate_max(words + group[i] * stride, value[i]);
 }
 
+/// word p1 of each row's group &= p2.  Lanes meet only in the accumulators.
+template <class I, class T>
+DEVICE void op_GroupAnd(const Tile& tile, const Instruction& ins) {
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
+    const int64* RESTRICT value = operand<int64>(tile, ins.p[2]);
+    int64* RESTRICT words = tile.table->words + plain(ins.p[1]);
+    const int64 stride = tile.table->stride;
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) accumulate_and(words + group[i] * stride, value[i]);
+}
+
+/// word p1 of each row's group ^= p2.  Lanes meet only in the accumulators.
+template <class I, class T>
+DEVICE void op_GroupXor(const Tile& tile, const Instruction& ins) {
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
+    const int64* RESTRICT value = operand<int64>(tile, ins.p[2]);
+    int64* RESTRICT words = tile.table->words + plain(ins.p[1]);
+    const int64 stride = tile.table->stride;
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) accumulate_xor(words + group[i] * stride, value[i]);
+}
+
 /// r[p0] = key word p2 of the groups in r[p1].  No lane waits.
 template <class T, class I>
 DEVICE void op_GroupKey(const Tile& tile, const Instruction& ins) {
@@ -254,7 +276,7 @@ DEVICE void op_GroupArgMin(const Tile& tile, const Instruction& ins) {
 }
 
 /// How the words of two tables combine; GROUP_ARG_MIN stands for three words.
-enum : uint8 { WORD_ADD = 0, WORD_MIN = 1, WORD_MAX = 2, WORD_ARG_MIN = 3, WORD_REST = 4 };
+enum : uint8 { WORD_ADD = 0, WORD_MIN = 1, WORD_MAX = 2, WORD_ARG_MIN = 3, WORD_REST = 4, WORD_AND = 5, WORD_XOR = 6 };
 
 DEVICE void combine_words(int64* into, const int64* from, const uint8* kinds, int64 stride) {
     for (int64 w = 0; w < stride; ++w) {
@@ -263,6 +285,8 @@ DEVICE void combine_words(int64* into, const int64* from, const uint8* kinds, in
             case WORD_MIN: into[w] = from[w] < into[w] ? from[w] : into[w]; break;
             case WORD_MAX: into[w] = from[w] > into[w] ? from[w] : into[w]; break;
             case WORD_ARG_MIN: arg_min_update(into + w, from[w], from[w + 1], from[w + 2]); break;
+            case WORD_AND: into[w] &= from[w]; break;
+            case WORD_XOR: into[w] ^= from[w]; break;
             default: break;
         }
     }

@@ -306,6 +306,24 @@ DEVICE void op_WideVariance(const Tile& tile, const Instruction& ins) {
     }
 }
 
+/// r[p0] = covariance of the groups in r[p1] with count in word p2 and sums in words p3..; divisor n - p4.  No lane waits.
+template <class T, class I>
+DEVICE void op_WideCovariance(const Tile& tile, const Instruction& ins) {
+    float64* RESTRICT out = result<float64>(tile, ins.p[0]);
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
+    const GroupTable& table = *tile.launch->source;
+    const int64 less = plain(ins.p[4]);
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) {
+        const int64* words = table.words + group[i] * table.stride;
+        const int64 count = words[plain(ins.p[2])];
+        const int64* sums = words + plain(ins.p[3]);
+        if (count <= less) { out[i] = 0.0; continue; }
+        const Scaled both = wide_covariance(sums, sums + WIDE_WORDS, sums + 2 * WIDE_WORDS, count);
+        out[i] = times_power(both.value / float64(count) / float64(count - less), 32 * both.limbs);
+    }
+}
+
 /// r[p0] = correlation of the groups in r[p1] with count in word p2 and sums in words p3...  No lane waits.
 template <class T, class I>
 DEVICE void op_WideCorrelation(const Tile& tile, const Instruction& ins) {

@@ -48,6 +48,8 @@ DEVICE int64 atomic_add(int64* where, int64 value) { return (int64)atomicAdd((un
 DEVICE uint32 atomic_add(uint32* where, uint32 value) { return atomicAdd(where, value); }
 DEVICE void atomic_min(int64* where, int64 value) { atomicMin((long long*)where, (long long)value); }
 DEVICE void atomic_max(int64* where, int64 value) { atomicMax((long long*)where, (long long)value); }
+DEVICE void atomic_and(int64* where, int64 value) { atomicAnd((unsigned long long*)where, (unsigned long long)value); }
+DEVICE void atomic_xor(int64* where, int64 value) { atomicXor((unsigned long long*)where, (unsigned long long)value); }
 DEVICE uint64 compare_and_swap(uint64* where, uint64 expected, uint64 desired) { return atomicCAS((unsigned long long*)where, (unsigned long long)expected, (unsigned long long)desired); }
 DEVICE uint32 compare_and_swap(uint32* where, uint32 expected, uint32 desired) { return atomicCAS(where, expected, desired); }
 DEVICE uint64 float64_bits(float64 x) { return (uint64)__double_as_longlong(x); }
@@ -142,6 +144,8 @@ DEVICE void atomic_max(int64* where, int64 value) {
     int64 seen = __atomic_load_n(where, __ATOMIC_RELAXED);
     while (value > seen && !__atomic_compare_exchange_n(where, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
+DEVICE void atomic_and(int64* where, int64 value) { DRIFT(); __atomic_fetch_and(where, value, __ATOMIC_RELAXED); }
+DEVICE void atomic_xor(int64* where, int64 value) { DRIFT(); __atomic_fetch_xor(where, value, __ATOMIC_RELAXED); }
 DEVICE uint64 compare_and_swap(uint64* where, uint64 expected, uint64 desired) {
     DRIFT();
     __atomic_compare_exchange_n(where, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -185,6 +189,12 @@ DEVICE void accumulate_min(int64* where, int64 value) {
 }
 DEVICE void accumulate_max(int64* where, int64 value) {
     if (PRIVATE_TABLES) { if (value > *where) *where = value; } else atomic_max(where, value);
+}
+DEVICE void accumulate_and(int64* where, int64 value) {
+    if (PRIVATE_TABLES) *where &= value; else atomic_and(where, value);
+}
+DEVICE void accumulate_xor(int64* where, int64 value) {
+    if (PRIVATE_TABLES) *where ^= value; else atomic_xor(where, value);
 }
 
 // Compaction lists: the numbers row .. of those rows whose mask is 1 are put at list[at]; returns the place behind them.

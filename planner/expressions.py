@@ -200,8 +200,9 @@ class Cast(Expression):
 class AggregateCall(Expression):
     """One aggregate of an Aggregate node; its arguments are over the node's input.
 
-    name  count_star count sum avg min max stddev_samp stddev_pop var_samp var_pop corr bool_and bool_or any_value
-          arg_min arg_max (first binds to any_value's lowest-row cousin `first`, which takes NULLs too)
+    name  count_star count sum avg min max stddev_samp stddev_pop var_samp var_pop corr covar_samp covar_pop bool_and
+          bool_or bit_and bit_or bit_xor any_value arg_min arg_max first last (the lowest and the highest row's, NULL too);
+          grouping, of keys, until the plan is made
     """
 
     name: str

@@ -48,7 +48,7 @@ TextLaunch = _struct("TextLaunch", "codes validity dictionary_offsets dictionary
 
 ROW_GROUP = np.dtype([(name, "<i8") for name in ("rows", "first_row", "first_tile", "first_output", "line")])
 
-WORD_KINDS = {"add": 0, "min": 1, "max": 2, "arg": 3, "rest": 4}
+WORD_KINDS = {"add": 0, "min": 1, "max": 2, "arg": 3, "rest": 4, "and": 5, "xor": 6}
 MASK64 = (1 << 64) - 1
 
 

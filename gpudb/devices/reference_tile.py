@@ -441,13 +441,20 @@ class Tile:
 
     def WideVariance(self, out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
         x, xx = self._sums(sums.number, 2)
+        self._covariances(out, rows, count, less, x, x, xx)
 
+    def WideCovariance(self, out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
+        self._covariances(out, rows, count, less, *self._sums(sums.number, 3))
+
+    def _covariances(
+        self, out: Operand, rows: Operand, count: Operand, less: Operand, x: WideSums, y: WideSums, xy: WideSums
+    ) -> None:
         def value(group: int) -> float:
             n = int(self.source.words[group, count.number])
             if n <= less.number:
                 return 0.0
-            square, exponent = covariance(x, x, xx, group, n)
-            return np.ldexp(square / n / (n - less.number), exponent)
+            both, exponent = covariance(x, y, xy, group, n)
+            return np.ldexp(both / n / (n - less.number), exponent)
 
         self._per_group(out, rows, value)
 
@@ -535,6 +542,12 @@ class Tile:
 
     def GroupMax(self, group: Operand, word: Operand, value: Operand) -> None:
         np.maximum.at(self.table.words[:, word.number], self.vector(group), self.vector(value))
+
+    def GroupAnd(self, group: Operand, word: Operand, value: Operand) -> None:
+        np.bitwise_and.at(self.table.words[:, word.number], self.vector(group), self.vector(value))
+
+    def GroupXor(self, group: Operand, word: Operand, value: Operand) -> None:
+        np.bitwise_xor.at(self.table.words[:, word.number], self.vector(group), self.vector(value))
 
     def GroupArgMin(self, group: Operand, word: Operand, key: Operand, payload: Operand, keep: Operand) -> None:
         rows = np.flatnonzero(self.vector(keep))

@@ -200,6 +200,16 @@ def GroupMax(group: Operand, word: Operand, value: Operand) -> None:
     """Maximum of order words; rows that do not count hold the least word."""
 
 
+@block_opcode("group {group}: word {word} &= {value}", [(R.U32, R.I64)])
+def GroupAnd(group: Operand, word: Operand, value: Operand) -> None:
+    """The bits that are set in all rows; rows that do not count hold -1.  OR is the complement of this of complements."""
+
+
+@block_opcode("group {group}: word {word} ^= {value}", [(R.U32, R.I64)])
+def GroupXor(group: Operand, word: Operand, value: Operand) -> None:
+    """The bits that are set in an odd number of rows; rows that do not count hold 0."""
+
+
 @block_opcode("group {group}: words {word}.. = min of ({key}, row) with {payload} where {keep}", [(R.U32, R.I64)])
 def GroupArgMin(group: Operand, word: Operand, key: Operand, payload: Operand, keep: Operand) -> None:
     """Three words: the least order word, its row (ties go to the lowest row) and that row's payload.
@@ -229,6 +239,11 @@ def FixedToFloat(out: Operand, rows: Operand, word: Operand, scale: Operand) -> 
 @block_opcode("{out} = variance of group {rows}", [(R.F64, R.U32)])
 def WideVariance(out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
     """(sum of squares - sum**2 / n) / (n - less) from exact sums of x and x * x, rounded once before the division."""
+
+
+@block_opcode("{out} = covariance of group {rows}", [(R.F64, R.U32)])
+def WideCovariance(out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
+    """(sum of x * y - sum of x * sum of y / n) / (n - less) from exact sums of x, y and x * y, as WideVariance."""
 
 
 @block_opcode("{out} = correlation of group {rows}", [(R.F64, R.U32)])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.planner.bind.casts import as_boolean, cast
 from gpudb.planner.bind.context import join_spans, own_span, span_of
-from gpudb.planner.expressions import AggregateCall, Expression, Span
+from gpudb.planner.expressions import AggregateCall, Expression, Span, conjunction, conjuncts
 from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, SqlType, decimal
 
 if TYPE_CHECKING:
@@ -35,6 +36,13 @@ _NAMES = {
     "any_value": "any_value",
     "arbitrary": "first",
     "first": "first",
+    "last": "last",
+    "bit_and": "bit_and",
+    "bit_or": "bit_or",
+    "bit_xor": "bit_xor",
+    "covar_pop": "covar_pop",
+    "covar_samp": "covar_samp",
+    "approx_count_distinct": "count",  # exact, as COUNT(DISTINCT): no error at all is within 2 %
     "arg_min": "arg_min",
     "argmin": "arg_min",
     "min_by": "arg_min",
@@ -44,20 +52,68 @@ _NAMES = {
     "grouping": "grouping",
     "grouping_id": "grouping",
 }
-NAMES = tuple(_NAMES)
+
+# Aggregates made of others, over DOUBLE.  Moments come from exact sums, so that a mean far from zero does not hide them:
+# of x and x * x the covariance is m3 + 2 mean v, of x * x the variance is m4 + 4 mean m3 + 4 mean^2 v - v^2.
+_V, _N = "var_pop(x)", "count(x)::DOUBLE"
+_M3 = f"(covar_pop(x, x * x) - 2 * avg(x) * {_V})"
+_M4 = f"(var_pop(x * x) - 4 * avg(x) * (avg(x) * {_V} + {_M3}) + {_V} * {_V})"
+_SKEW = f"sqrt({_N} * ({_N} - 1)) / ({_N} - 2) * {_M3} / ({_V} * sqrt({_V}))"
+_KURT = f"({_N} - 1) * (({_N} + 1) * {_M4} / ({_V} * {_V}) - 3 * ({_N} - 1)) / (({_N} - 2) * ({_N} - 3))"
+_VX, _VY = "var_pop(x) FILTER (WHERE y IS NOT NULL)", "var_pop(y) FILTER (WHERE x IS NOT NULL)"
+_AVG_X, _AVG_Y = "avg(x) FILTER (WHERE y IS NOT NULL)", "avg(y) FILTER (WHERE x IS NOT NULL)"
+_COUNT = "count(y) FILTER (WHERE x IS NOT NULL)"
+_SLOPE = f"(covar_pop(y, x) / {_VX})"
+_MACROS: dict[str, tuple[tuple[str, ...], str]] = {
+    "favg": (("x",), "avg(x)"),
+    "fsum": (("x",), "sum(x)"),
+    "kahan_sum": (("x",), "sum(x)"),
+    "sumkahan": (("x",), "sum(x)"),
+    "geomean": (("x",), "exp(avg(ln(x)))"),
+    "geometric_mean": (("x",), "exp(avg(ln(x)))"),
+    "sem": (("x",), f"sqrt({_V} / count(x))"),
+    "skewness": (("x",), f"CASE WHEN {_N} > 2 AND {_V} > 0 THEN {_SKEW} END"),
+    "kurtosis": (("x",), f"CASE WHEN {_N} > 3 AND {_V} > 0 THEN {_KURT} END"),
+    "kurtosis_pop": (("x",), f"CASE WHEN {_N} > 1 AND {_V} > 0 THEN {_M4} / ({_V} * {_V}) - 3 END"),
+    "regr_avgx": (("y", "x"), _AVG_X),
+    "regr_avgy": (("y", "x"), _AVG_Y),
+    "regr_count": (("y", "x"), _COUNT),
+    "regr_sxx": (("y", "x"), f"{_COUNT} * {_VX}"),
+    "regr_syy": (("y", "x"), f"{_COUNT} * {_VY}"),
+    "regr_sxy": (("y", "x"), f"{_COUNT} * covar_pop(y, x)"),
+    "regr_slope": (("y", "x"), _SLOPE),
+    "regr_intercept": (("y", "x"), f"CASE WHEN {_VX} > 0 THEN {_AVG_Y} - {_SLOPE} * {_AVG_X} END"),
+    "regr_r2": (
+        ("y", "x"),
+        f"CASE WHEN {_VX} > 0 THEN CASE WHEN {_VY} > 0 THEN corr(y, x) * corr(y, x) ELSE 1.0::DOUBLE END END",
+    ),
+}
+NAMES = (*_NAMES, *_MACROS)
+
+
+# Duplicates change nothing.
+_WITHOUT_DISTINCT = (
+    "min",
+    "max",
+    "bool_and",
+    "bool_or",
+    "bit_and",
+    "bit_or",
+    "any_value",
+    "first",
+    "last",
+    "count_star",
+)
 
 _LATER = frozenset(
-    """approx_count_distinct approx_quantile approx_top_k arg_max_null arg_min_null array_agg avg_null bit_and bit_or bit_xor
-    bitstring_agg covar_pop covar_samp entropy favg fsum geomean geometric_mean group_concat histogram kahan_sum kurtosis
-    kurtosis_pop last list listagg mad median mode product quantile quantile_cont quantile_disc regr_avgx regr_avgy
-    regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy reservoir_quantile sem skewness string_agg
-    sumkahan""".split()
+    """approx_quantile approx_top_k arg_max_null arg_min_null array_agg avg_null bitstring_agg entropy group_concat histogram
+    list listagg mad median mode product quantile quantile_cont quantile_disc reservoir_quantile string_agg""".split()
 )
 
 
 def is_aggregate(name: str) -> bool:
     """Whether a lower-case name is an aggregate function, supported or not."""
-    return name in _NAMES or name in _LATER
+    return name in _NAMES or name in _MACROS or name in _LATER
 
 
 def _not_allowed(binder: ExpressionBinder, written: str, place: Span | None) -> BindError:
@@ -81,6 +137,8 @@ def bind_aggregate(
     before = [len(query.arguments) for query in binder.context.outer]
     if not binder.aggregates and not before and not over:
         raise _not_allowed(binder, written, place)
+    if written in _MACROS:
+        return _expanded(binder, written, node, condition)
     name = _NAMES[written]
     nodes, distinct = _arguments(name, node)
     inner = binder if over else binder.inside_aggregate(written)
@@ -93,13 +151,11 @@ def bind_aggregate(
         if not over and part is not None and any(isinstance(inside, AggregateCall) for inside in part.walk()):
             raise BindError(f"aggregate functions do not nest: {written}", span=part.span or span)
     call = _typed(inner, written, name, arguments, span)
-    if call.name in ("min", "max", "bool_and", "bool_or", "any_value", "first", "count_star"):
+    if call.name in _WITHOUT_DISTINCT:
         distinct = False  # duplicates change nothing
-    elif distinct and call.name not in ("count",):
+    elif written == "approx_count_distinct":
         distinct = True
     if filter_ is not None:
-        from gpudb.planner.expressions import conjunction, conjuncts
-
         filter_ = conjunction((*conjuncts(filter_), *conjuncts(call.filter)))
     found = AggregateCall(call.type, call.name, call.arguments, distinct, filter_ or call.filter, span=span)
     if over:
@@ -110,11 +166,54 @@ def bind_aggregate(
     return outer or found
 
 
+def _expanded(binder: ExpressionBinder, written: str, node: Any, condition: Any) -> Expression:
+    """An aggregate made of others: FILTER and DISTINCT go to each of them."""
+    from gpudb.planner.bind.functions import expand
+
+    parameters, sql = _MACROS[written]
+    place = own_span(node)
+    nodes, distinct = _arguments(written, node)
+    if len(nodes) != len(parameters):
+        raise BindError(
+            f"{written} wants {'one argument' if len(parameters) == 1 else 'two arguments'}",
+            span=span_of(node) or place,
+        )
+    if distinct and len(parameters) > 1:
+        raise NotSupportedError(f"{written} with DISTINCT is not supported", span=place)
+    if (distinct or condition is not None) and written in ("geomean", "geometric_mean"):
+        raise BindError(f"{written} takes no DISTINCT and no FILTER", span=place)
+    inner = binder.inside_aggregate(written)
+    arguments = [inner.bind(argument) for argument in nodes]
+    span = join_spans(place, *(argument.span for argument in arguments))
+    for argument in arguments:
+        if any(isinstance(inside, AggregateCall) for inside in argument.walk()):
+            raise BindError(f"aggregate functions do not nest: {written}", span=argument.span or span)
+        if not (_is_number(binder, argument) or argument.type.kind == "NULL"):
+            raise _wrong_type(written, arguments, span)
+    kept = None
+    if condition is not None:
+        kept = as_boolean(binder.context, binder.inside_aggregate("FILTER").bind(condition))
+    doubles = [cast(binder.context, argument, DOUBLE) for argument in arguments]
+
+    def completed(part: Expression) -> Expression:
+        if not isinstance(part, AggregateCall):
+            return part
+        both = conjunction((*conjuncts(kept), *conjuncts(part.filter)))
+        return replace(part, filter=both, distinct=distinct)
+
+    return expand(binder, (parameters, sql), doubles, span).transform(completed)
+
+
+def _is_number(binder: ExpressionBinder, argument: Expression) -> bool:
+    """A number, or a string as it is written, which is read as one."""
+    return argument.type.is_numeric or (argument.type.is_text and binder.context.is_literal_token(argument))
+
+
 def _arguments(name: str, node: Any) -> tuple[list[Any], bool]:
     """Argument trees, and whether DISTINCT was written; ORDER BY within is dropped where it changes nothing."""
     nodes, distinct = list(node.expressions), False
     if len(nodes) == 1 and nodes[0].key == "order":
-        if name in ("first", "any_value", "arg_min", "arg_max"):
+        if name in ("first", "last", "any_value", "arg_min", "arg_max"):
             raise NotSupportedError("ORDER BY in an aggregate function is not supported", span=span_of(node))
         nodes = [nodes[0].this]
     if len(nodes) == 1 and nodes[0].key == "distinct":
@@ -137,7 +236,7 @@ def _typed(
         return AggregateCall(BIGINT, name, tuple(arguments), span=span)
     if name in ("count", "count_star") and not arguments:
         return AggregateCall(BIGINT, "count_star", (), span=span)
-    expected = 2 if name in ("corr", "arg_min", "arg_max") else 1
+    expected = 2 if name in ("corr", "covar_pop", "covar_samp", "arg_min", "arg_max") else 1
     if name in ("min", "max", "arg_min", "arg_max") and len(arguments) == expected + 1:
         raise NotSupportedError(f"{written} of the n least or greatest is not supported", span=span)
     if len(arguments) != expected:
@@ -155,7 +254,13 @@ def _typed(
         if type_ != BOOLEAN and type_.kind != "NULL" and not (type_.is_text and context.is_literal_token(value)):
             raise _wrong_type(written, arguments, span)
         return AggregateCall(BOOLEAN, name, (cast(context, value, BOOLEAN),), span=span)
-    if name in ("min", "max", "any_value", "first"):
+    if name in ("bit_and", "bit_or", "bit_xor"):
+        if type_.kind == "NULL":
+            value = cast(context, value, BIGINT)
+        elif not type_.is_integer:
+            raise _wrong_type(written, arguments, span)
+        return AggregateCall(value.type, name, (value,), span=span)
+    if name in ("min", "max", "any_value", "first", "last"):
         return AggregateCall(type_, name, (value,), span=span)
     if name in ("arg_min", "arg_max"):
         return AggregateCall(type_, name, tuple(arguments), span=span)

@@ -274,9 +274,11 @@ class Feed:
             return self._extreme(values[0], valid, name == "max", call.type)
         if name in ("bool_and", "bool_or"):
             return self._extreme(values[0], valid, name == "bool_or", call.type)
-        if name in ("any_value", "first", "arg_min", "arg_max"):
+        if name in ("any_value", "first", "last", "arg_min", "arg_max"):
             return self._chosen(name, values, mask, valid)
-        if name in ("var_samp", "var_pop", "stddev_samp", "stddev_pop", "corr"):
+        if name in ("bit_and", "bit_or", "bit_xor"):
+            return self._bits(call, values[0], valid)
+        if name in ("var_samp", "var_pop", "stddev_samp", "stddev_pop", "corr", "covar_samp", "covar_pop"):
             return self._moments(name, values, valid)
         raise NotSupportedError(f"aggregate not supported: {name}", span=call.span)
 
@@ -415,18 +417,21 @@ class Feed:
             key = self.order_word(values[1])
             if name == "arg_max":
                 key = builder.make("BitNot", R.I64, key)
+        elif name == "last":
+            key = builder.make("BitNot", R.I64, builder.block_once("RowNumber", (R.I64,), R.I64))
         else:
             key = builder.vector(builder.slot(PlainSlot(R.I64, 0)))
-        keep = mask if name == "first" else valid
+        is_null_too = name in ("first", "last")
+        keep = mask if is_null_too else valid
         counted = self.counted(valid)
         word = self.arg_min(key, payload, keep)
         flag = None
-        if name == "first" and value.valid is not None:
+        if is_null_too and value.valid is not None:
             flag = self.arg_min(key, self.emitter.converted(value.valid, R.I64), keep)
 
         def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
             inner = emitter.builder
-            if name == "first":
+            if is_null_too:
                 row = group_word(inner, group, word + 1)
                 present = inner.make("Ne", R.MASK, row, inner.slot(PlainSlot(R.I64, GREATEST_WORD)))
                 if flag is not None:
@@ -439,6 +444,31 @@ class Feed:
                 present = inner.make("Ne", R.MASK, count, inner.slot(PlainSlot(R.I64, 0)))
             found = inner.make("Keep", R.I64, group_word(inner, group, word + 2), present)
             return word_value(emitter, found, value, present)
+
+        return finish
+
+    def _bits(self, call: AggregateCall, value: Value, valid: Operand | None) -> Finish:
+        """BIT_AND, BIT_XOR, and BIT_OR as the complement of what all complements share."""
+        counted, builder, name = self.counted(valid), self.builder, call.name
+        operand = self.payload(value)
+        if name == "bit_or":
+            operand = builder.make("BitNot", R.I64, operand)
+        neutral = 0 if name == "bit_xor" else -1
+        mask = self.counts(valid)
+        if mask is not None:
+            operand = builder.make("Select", R.I64, mask, operand, builder.slot(PlainSlot(R.I64, neutral)))
+        word = self.new_word("xor" if name == "bit_xor" else "and", neutral)
+        opcode = "GroupXor" if name == "bit_xor" else "GroupAnd"
+        builder.block(opcode, (R.U32, R.I64), self.group_number(), word, builder.vector(operand))
+
+        def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
+            inner = emitter.builder
+            present = inner.make("Ne", R.MASK, counted(inner, group), inner.slot(PlainSlot(R.I64, 0)))
+            found = group_word(inner, group, word)
+            if name == "bit_or":
+                found = inner.make("BitNot", R.I64, found)
+            low, high = call.type.bounds
+            return Value(call.type, R.I64, found, present, max(low, INT64[0]), min(high, INT64[1]))
 
         return finish
 
@@ -456,21 +486,24 @@ class Feed:
 
     def moments(self, name: str, columns: list[Operand], valid: Operand | None) -> Finish:
         """The same of doubles."""
-        counted, x = self.count(valid), columns[0]
-        words = [self.wide(x, None, valid), self.wide(x, x, valid)]
+        counted, x, y = self.count(valid), columns[0], columns[-1]
+        if name in ("covar_samp", "covar_pop"):
+            words = [self.wide(x, None, valid), self.wide(y, None, valid), self.wide(x, y, valid)]
+        else:
+            words = [self.wide(x, None, valid), self.wide(x, x, valid)]
         if name == "corr":
-            y = columns[1]
             words += [self.wide(y, None, valid), self.wide(y, y, valid), self.wide(x, y, valid)]
 
         def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
             builder = emitter.builder
             count = group_word(builder, group, counted)
-            least = 2 if name in ("var_samp", "stddev_samp") else 1
+            least = 2 if name in ("var_samp", "stddev_samp", "covar_samp") else 1
             present = builder.make("Ge", R.MASK, count, builder.slot(PlainSlot(R.I64, least)))
             if name == "corr":
                 result = builder.block_once("WideCorrelation", (R.F64, R.U32), R.F64, group, counted, words[0])
                 return Value(DOUBLE, R.F64, result, present)
-            variance = builder.block_once("WideVariance", (R.F64, R.U32), R.F64, group, counted, words[0], least - 1)
+            opcode = "WideCovariance" if name.startswith("covar") else "WideVariance"
+            variance = builder.block_once(opcode, (R.F64, R.U32), R.F64, group, counted, words[0], least - 1)
             if name.startswith("stddev"):
                 variance = builder.make("SquareRoot", R.F64, variance)
             return Value(DOUBLE, R.F64, variance, present)

@@ -483,6 +483,7 @@ class QueryEmitter:
                 "bool_or",
                 "any_value",
                 "first",
+                "last",
                 "arg_min",
                 "arg_max",
             ):

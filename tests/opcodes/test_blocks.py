@@ -305,7 +305,12 @@ def test_dense_groups(where: Any, sizes: list[int], capacity: int) -> None:
         word = words.take("add", 0, count)
         builder.block(f"GroupAdd{count}", (R.U32,), group, word, *(builder.vector(v) for v in integers[:count]))
         read += range(word, word + count)
-    for name, kind, initial in (("GroupMin", "min", GREATEST), ("GroupMax", "max", LEAST)):
+    for name, kind, initial in (
+        ("GroupMin", "min", GREATEST),
+        ("GroupMax", "max", LEAST),
+        ("GroupAnd", "and", -1),
+        ("GroupXor", "xor", 0),
+    ):
         read.append(words.take(kind, initial))
         builder.block(name, (R.U32, R.I64), group, read[-1], integers[0])
     arg = words.take_arg()
@@ -344,8 +349,8 @@ def test_exact_sums_variances_and_correlations(where: Any, kind: str, rows: int)
     count = words.take("add", 0)
     counted = builder.make("Convert", (R.I64, R.MASK), "v", keep)
     builder.block("GroupAdd1", (R.U32,), group, count, counted)
-    sums = words.take("add", 0, 5 * WIDE_WORDS)
-    for k, (left, right) in enumerate([(x, one), (x, x), (y, one), (y, y), (x, y)]):
+    sums = words.take("add", 0, 8 * WIDE_WORDS)
+    for k, (left, right) in enumerate([(x, one), (x, x), (y, one), (y, y), (x, y), (x, one), (y, one), (x, y)]):
         builder.block("GroupAddWide", (R.U32, R.F64), group, sums + k * WIDE_WORDS, left, right, keep)
 
     def read(groups: Operand, reader: Builder) -> None:
@@ -353,6 +358,8 @@ def test_exact_sums_variances_and_correlations(where: Any, kind: str, rows: int)
             reader.emit(reader.value("WideToFloat", (R.F64, R.U32), groups, sums + k * WIDE_WORDS))
         for less in (0, 1):
             reader.emit(reader.value("WideVariance", (R.F64, R.U32), groups, count, sums, less))
+            together = sums + 5 * WIDE_WORDS
+            reader.emit(reader.value("WideCovariance", (R.F64, R.U32), groups, count, together, less))
         reader.emit(reader.value("WideCorrelation", (R.F64, R.U32), groups, count, sums))
 
     pipeline = builder.pipeline(GroupSink("dense", capacity, 0, tuple(words.found)))
@@ -430,21 +437,25 @@ def test_hash_groups_grow_and_are_ordered_by_their_first_row(where: Any, key_wor
         builder.copy_into(Operand(keys.kind, keys.number + k, R.I64), operand)
     group = builder.value("GroupFind", (R.U32, R.I64), keys, alive, key_words)
     builder.block("GroupFirst", (R.U32,), group)
-    added, least, greatest, arg = (
+    added, least, greatest, common, odd, arg = (
         words.take("add", 0),
         words.take("min", GREATEST),
         words.take("max", LEAST),
+        words.take("and", -1),
+        words.take("xor", 0),
         words.take_arg(),
     )
     builder.block("GroupAdd1", (R.U32,), group, added, builder.vector(value))
     builder.block("GroupMin", (R.U32, R.I64), group, least, value)
     builder.block("GroupMax", (R.U32, R.I64), group, greatest, value)
+    builder.block("GroupAnd", (R.U32, R.I64), group, common, value)
+    builder.block("GroupXor", (R.U32, R.I64), group, odd, value)
     builder.block("GroupArgMin", (R.U32, R.I64), group, arg, value, value, alive)
 
     def read(groups: Operand, reader: Builder) -> None:
         for k in range(key_words):
             reader.emit(reader.value("GroupKey", (R.I64, R.U32), groups, k))
-        emit_words([0, added, least, greatest, arg, arg + 1, arg + 2])(groups, reader)
+        emit_words([0, added, least, greatest, common, odd, arg, arg + 1, arg + 2])(groups, reader)
 
     pipeline = builder.pipeline(GroupSink("hash", 0, key_words, tuple(words.found)))
     pool = random.integers(LEAST, GREATEST, (max(1, distinct), key_words), np.int64, endpoint=True)

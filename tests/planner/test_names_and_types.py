@@ -15,7 +15,7 @@ OPERANDS = "ti si i bi hi r f d92 d184 d30 x s d ts 1 200 40000 3000000000 1.5 n
 OPERATORS = "+ - * / // % & | << >> ^ = < <> || IS_DISTINCT_FROM".split()
 FORMS = ("coalesce({}, {})", "greatest({}, {})", "nullif({}, {})", "case when x then {} else {} end", "{} in ({})")
 AGGREGATES = """sum avg min max count stddev stddev_pop var_samp variance var_pop bool_and bool_or any_value first count_if
-    mean""".split()
+    mean last skewness kurtosis kurtosis_pop sem favg fsum kahan_sum bit_and bit_or bit_xor approx_count_distinct""".split()
 
 # Where the two differ by choice: DuckDB defers the error to the first row, or has a type that is not here.
 SOURCES = {"DATE", "TIMESTAMP"}
