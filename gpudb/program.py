@@ -606,11 +606,11 @@ class InvertRows:
 class FrameWord:
     """What a window function sums up over each row's frame, as a word.
 
-    kind     add, least or greatest of 64-bit words; or of doubles, exactly and rounded once: sum, variance or correlation,
-             as order words; NULL if none is there, which a count beside it tells
-    columns  output values of the step: the word; or x, (correlation: y,) and the mask of those that count
+    kind     add, least or greatest of 64-bit words; or of doubles, exactly and rounded once: sum, variance, covariance
+             or correlation, as order words; NULL if none is there, which a count beside it tells
+    columns  output values of the step: the word; or x, (of pairs: y,) and the mask of those that count
     frame    which frame
-    less     variance: the sum of squares is divided by their number less this
+    less     (co)variance: the sum of products is divided by their number less this
     """
 
     kind: str
@@ -794,6 +794,7 @@ _FRAME_COLUMNS = {
     "sum": ("f64", "mask"),
     "variance": ("f64", "mask"),
     "correlation": ("f64", "f64", "mask"),
+    "covariance": ("f64", "f64", "mask"),
 }
 
 

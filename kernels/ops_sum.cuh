@@ -276,11 +276,11 @@ NOINLINE Scaled wide_covariance(const int64* x, const int64* y, const int64* xy,
     return Scaled{negative ? -size : size, highest - ZERO};
 }
 
-/// The variance of `count` values from their sum and that of their squares; divisor count - less.
-DEVICE float64 variance_of(const int64* sums, int64 count, int64 less) {
+/// The covariance of `count` pairs from the sums of x, y and x y; divisor count - less.
+DEVICE float64 covariance_of(const int64* x, const int64* y, const int64* xy, int64 count, int64 less) {
     if (count <= less) return 0.0;
-    const Scaled square = wide_covariance(sums, sums, sums + WIDE_WORDS, count);
-    return times_power(square.value / float64(count) / float64(count - less), 32 * square.limbs);
+    const Scaled both = wide_covariance(x, y, xy, count);
+    return times_power(both.value / float64(count) / float64(count - less), 32 * both.limbs);
 }
 
 /// The correlation of `count` pairs from the sums of x, x x, y, y y and x y.
@@ -302,7 +302,8 @@ DEVICE void op_WideVariance(const Tile& tile, const Instruction& ins) {
     const int rows = tile.rows;
     EACH_ROW(i, rows) {
         const int64* words = table.words + group[i] * table.stride;
-        out[i] = variance_of(words + plain(ins.p[3]), words[plain(ins.p[2])], less);
+        const int64* sums = words + plain(ins.p[3]);
+        out[i] = covariance_of(sums, sums, sums + WIDE_WORDS, words[plain(ins.p[2])], less);
     }
 }
 
@@ -316,11 +317,8 @@ DEVICE void op_WideCovariance(const Tile& tile, const Instruction& ins) {
     const int rows = tile.rows;
     EACH_ROW(i, rows) {
         const int64* words = table.words + group[i] * table.stride;
-        const int64 count = words[plain(ins.p[2])];
         const int64* sums = words + plain(ins.p[3]);
-        if (count <= less) { out[i] = 0.0; continue; }
-        const Scaled both = wide_covariance(sums, sums + WIDE_WORDS, sums + 2 * WIDE_WORDS, count);
-        out[i] = times_power(both.value / float64(count) / float64(count - less), 32 * both.limbs);
+        out[i] = covariance_of(sums, sums + WIDE_WORDS, sums + 2 * WIDE_WORDS, words[plain(ins.p[2])], less);
     }
 }
 

@@ -125,9 +125,9 @@ DEVICE void gpudb_window_extreme_block(const WindowLaunch& window, int64 block, 
 }
 ENTRY(gpudb_window_extreme, WindowLaunch)
 
-enum : int64 { WINDOW_SUM = 0, WINDOW_VARIANCE = 1, WINDOW_CORRELATION = 2 };
+enum : int64 { WINDOW_SUM = 0, WINDOW_VARIANCE = 1, WINDOW_CORRELATION = 2, WINDOW_COVARIANCE = 3 };
 
-/// A frame's exact sums: of x; of x and x x; or of x, x x, y, y y and x y.
+/// A frame's exact sums: of x; of x and x x; of x, x x, y, y y and x y; or of x, y and x y.
 struct FrameSums { int64 words[5 * WIDE_WORDS]; int64 count; };
 
 DEVICE void add_rows(const WindowLaunch& window, FrameSums& sums, int64 begin, int64 end, bool less) {
@@ -135,14 +135,25 @@ DEVICE void add_rows(const WindowLaunch& window, FrameSums& sums, int64 begin, i
         if (!window.keep[i]) continue;
         const float64 x = window.x[i];
         sums.count += less ? -1 : 1;
-        add_wide<false>(sums.words, x, 1.0, less);
+        int64* words = sums.words;
+        add_wide<false>(words, x, 1.0, less);
         if (window.kind == WINDOW_SUM) continue;
-        add_wide<false>(sums.words + WIDE_WORDS, x, x, less);
+        if (window.kind != WINDOW_COVARIANCE) add_wide<false>(words += WIDE_WORDS, x, x, less);
         if (window.kind == WINDOW_VARIANCE) continue;
         const float64 y = window.y[i];
-        add_wide<false>(sums.words + 2 * WIDE_WORDS, y, 1.0, less);
-        add_wide<false>(sums.words + 3 * WIDE_WORDS, y, y, less);
-        add_wide<false>(sums.words + 4 * WIDE_WORDS, x, y, less);
+        add_wide<false>(words += WIDE_WORDS, y, 1.0, less);
+        if (window.kind != WINDOW_COVARIANCE) add_wide<false>(words += WIDE_WORDS, y, y, less);
+        add_wide<false>(words += WIDE_WORDS, x, y, less);
+    }
+}
+
+DEVICE float64 value_of_frame(const WindowLaunch& window, const FrameSums& sums) {
+    const int64* x = sums.words;
+    switch (window.kind) {
+        case WINDOW_SUM: return wide_value(x);
+        case WINDOW_VARIANCE: return covariance_of(x, x, x + WIDE_WORDS, sums.count, window.less);
+        case WINDOW_CORRELATION: return correlation_of(x, sums.count);
+        default: return covariance_of(x, x + WIDE_WORDS, x + 2 * WIDE_WORDS, sums.count, window.less);
     }
 }
 
@@ -151,8 +162,7 @@ DEVICE void gpudb_window_exact_block(const WindowLaunch& window, int64 block, in
     worker_share(window.rows, block * LANES + LANE, window.workers, begin, end);
     if (begin >= end) return;
     FrameSums sums;
-    const int64 words = (window.kind == WINDOW_SUM ? 1 : window.kind == WINDOW_VARIANCE ? 2 : 5) * WIDE_WORDS;
-    for (int64 w = 0; w < words; ++w) sums.words[w] = 0;
+    for (int64 w = 0; w < 5 * WIDE_WORDS; ++w) sums.words[w] = 0;
     sums.count = 0;
     int64 first[MOST_RUNS] = {0, 0, 0}, last[MOST_RUNS] = {0, 0, 0};
     for (int64 i = begin; i < end; ++i) {
@@ -170,10 +180,7 @@ DEVICE void gpudb_window_exact_block(const WindowLaunch& window, int64 block, in
             first[r] = from;
             last[r] = to;
         }
-        const float64 value = window.kind == WINDOW_SUM        ? wide_value(sums.words)
-                              : window.kind == WINDOW_VARIANCE ? variance_of(sums.words, sums.count, window.less)
-                                                               : correlation_of(sums.words, sums.count);
-        window.words[i * window.stride] = order_word(value);
+        window.words[i * window.stride] = order_word(value_of_frame(window, sums));
     }
 }
 ENTRY(gpudb_window_exact, WindowLaunch)

@@ -28,6 +28,8 @@ from gpudb.planner.logical import (
     Kept,
     Limit,
     Node,
+    Numbered,
+    Picked,
     Project,
     Recursive,
     Scan,
@@ -83,6 +85,10 @@ def _node(node: Node) -> str:
             by = f" by {', '.join(map(text, keys))}" if keys else ""
             along = f" order {', '.join(map(_order, order))}" if order else ""
             return f"Window {', '.join(map(text, calls))}{by}{along}"
+        case Numbered():
+            return "Numbered"
+        case Picked(picked=picked, expressions=expressions):
+            return f"Picked {node.right.columns[picked][0]} of rows {', '.join(map(text, expressions))}"
         case Limit(count=count, offset=offset, percent=percent):
             shown = (text(count) if count else "all") + (" percent" if percent else "")
             return f"Limit {shown}" + (f" offset {text(offset)}" if offset else "")

@@ -201,6 +201,26 @@ class Window(Node):
 
 
 @record
+class Numbered(Node):
+    """The rows of `input`, with their number, from 0, behind."""
+
+    input: Node
+
+
+@record
+class Picked(Node):
+    """Rows of `left` beside values of rows of `right`: of column `picked`, in the row whose number each expression says.
+
+    expressions  BIGINT, over left's columns: a number of a row, in the order of `right`; NULL gives NULL
+    """
+
+    left: Node
+    right: Sort
+    picked: int
+    expressions: tuple[Expression, ...]
+
+
+@record
 class Limit(Node):
     """Rows offset .. offset + count of the input; either may be None.  Literals, so that parameters work.
 

@@ -68,12 +68,13 @@ def _exact(columns: list[Array], frame: Frame, word: FrameWord) -> Array:
     return np.asarray(OrderWord.body(found))
 
 
-def _variance(sums: list[WideSums], count: int, less: int) -> float:
+def _covariance(sums: list[WideSums], count: int, less: int) -> float:
+    """From the sums of x, y and x y; or of x and x x."""
     if count <= less:
         return 0.0
-    square, exponent = covariance(sums[0], sums[0], sums[1], 0, count)
+    both, exponent = covariance(sums[0], sums[-2], sums[-1], 0, count)
     with np.errstate(all="ignore"):
-        return float(np.ldexp(square / count / (count - less), exponent))
+        return float(np.ldexp(both / count / (count - less), exponent))
 
 
 def _correlation(sums: list[WideSums], count: int, less: int) -> float:
@@ -93,14 +94,17 @@ KINDS: dict[str, Kind] = {
     "sum": _exact,
     "variance": _exact,
     "correlation": _exact,
+    "covariance": _exact,
 }
 PAIRS: dict[str, tuple[tuple[int, int | None], ...]] = {  # of which columns products are summed
     "sum": ((0, None),),
     "variance": ((0, None), (0, 0)),
     "correlation": ((0, None), (0, 0), (1, None), (1, 1), (0, 1)),
+    "covariance": ((0, None), (1, None), (0, 1)),
 }
 FINISHES: dict[str, Callable[[list[WideSums], int, int], float]] = {
     "sum": lambda sums, count, less: sums[0].value(0),
-    "variance": _variance,
+    "variance": _covariance,
+    "covariance": _covariance,
     "correlation": _correlation,
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpudb.devices.kernels import KernelDevice
 
 FANOUT = 16  # of kernels/window.cuh
-EXACT = {"sum": 0, "variance": 1, "correlation": 2}
+EXACT = {"sum": 0, "variance": 1, "correlation": 2, "covariance": 3}
 ROWS_OF_A_BLOCK = 16384
 Frame = list[tuple[Any, Any]]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.planner.bind.casts import as_boolean, cast
 from gpudb.planner.bind.context import join_spans, own_span, span_of
-from gpudb.planner.expressions import AggregateCall, Expression, Span, conjunction, conjuncts
-from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, SqlType, decimal
+from gpudb.planner.expressions import AggregateCall, Expression, Literal, Span, conjunction, conjuncts
+from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, SqlType, decimal
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.expressions import ExpressionBinder
@@ -42,6 +42,16 @@ _NAMES = {
     "bit_xor": "bit_xor",
     "covar_pop": "covar_pop",
     "covar_samp": "covar_samp",
+    "median": "quantile_cont",
+    "quantile": "quantile_disc",
+    "quantile_cont": "quantile_cont",
+    "quantile_disc": "quantile_disc",
+    "approx_quantile": "quantile_disc",  # exact: no rank is missed at all
+    "percentile_cont": "quantile_cont",  # WITHIN GROUP only
+    "percentile_disc": "quantile_disc",
+    "mode": "mode",
+    "entropy": "entropy",
+    "mad": "mad",
     "approx_count_distinct": "count",  # exact, as COUNT(DISTINCT): no error at all is within 2 %
     "arg_min": "arg_min",
     "argmin": "arg_min",
@@ -91,6 +101,8 @@ _MACROS: dict[str, tuple[tuple[str, ...], str]] = {
 NAMES = (*_NAMES, *_MACROS)
 
 
+_QUANTILES = ("quantile_cont", "quantile_disc")
+
 # Duplicates change nothing.
 _WITHOUT_DISTINCT = (
     "min",
@@ -106,8 +118,8 @@ _WITHOUT_DISTINCT = (
 )
 
 _LATER = frozenset(
-    """approx_quantile approx_top_k arg_max_null arg_min_null array_agg avg_null bitstring_agg entropy group_concat histogram
-    list listagg mad median mode product quantile quantile_cont quantile_disc reservoir_quantile string_agg""".split()
+    """approx_top_k arg_max_null arg_min_null array_agg avg_null bitstring_agg group_concat histogram list listagg product
+    reservoir_quantile string_agg""".split()
 )
 
 
@@ -125,9 +137,9 @@ def _not_allowed(binder: ExpressionBinder, written: str, place: Span | None) -> 
 
 
 def bind_aggregate(
-    binder: ExpressionBinder, written: str, node: Any, condition: Any, *, over: bool = False
+    binder: ExpressionBinder, written: str, node: Any, condition: Any, within: Any = None, *, over: bool = False
 ) -> Expression:
-    """`name([DISTINCT] arguments [ORDER BY ...]) [FILTER (WHERE condition)]`.
+    """`name([DISTINCT] arguments [ORDER BY ...]) [WITHIN GROUP (ORDER BY within)] [FILTER (WHERE condition)]`.
 
     over  it has a window: it stands where any function may, and so may aggregates in its arguments, for which `binder` is
     """
@@ -141,6 +153,7 @@ def bind_aggregate(
         return _expanded(binder, written, node, condition)
     name = _NAMES[written]
     nodes, distinct = _arguments(name, node)
+    nodes, descending = _share_last(written, nodes, within)
     inner = binder if over else binder.inside_aggregate(written)
     arguments = [inner.bind(argument) for argument in nodes]
     span = join_spans(place, *(argument.span for argument in arguments))
@@ -150,7 +163,10 @@ def bind_aggregate(
     for part in (*arguments, filter_):
         if not over and part is not None and any(isinstance(inside, AggregateCall) for inside in part.walk()):
             raise BindError(f"aggregate functions do not nest: {written}", span=part.span or span)
-    call = _typed(inner, written, name, arguments, span)
+    if name in _QUANTILES or name in ("mode", "entropy", "mad"):
+        call = _ordered(inner, written, name, arguments, descending, span)
+    else:
+        call = _typed(inner, written, name, arguments, span)
     if call.name in _WITHOUT_DISTINCT:
         distinct = False  # duplicates change nothing
     elif written == "approx_count_distinct":
@@ -213,18 +229,103 @@ def _arguments(name: str, node: Any) -> tuple[list[Any], bool]:
     """Argument trees, and whether DISTINCT was written; ORDER BY within is dropped where it changes nothing."""
     nodes, distinct = list(node.expressions), False
     if len(nodes) == 1 and nodes[0].key == "order":
-        if name in ("first", "last", "any_value", "arg_min", "arg_max"):
+        if name in ("first", "last", "any_value", "arg_min", "arg_max", "mode"):
             raise NotSupportedError("ORDER BY in an aggregate function is not supported", span=span_of(node))
         nodes = [nodes[0].this]
     if len(nodes) == 1 and nodes[0].key == "distinct":
         nodes, distinct = list(nodes[0].expressions), True
     if nodes and nodes[-1].key == "order":
+        if name in ("arg_min", "arg_max", *_QUANTILES):
+            raise NotSupportedError("ORDER BY in an aggregate function is not supported", span=span_of(node))
         nodes[-1] = nodes[-1].this
     if name == "count" and (not nodes or nodes[0].key == "star"):
         if distinct:
             raise NotSupportedError("count(DISTINCT *) is not supported", span=span_of(node))
         nodes = []
     return nodes, distinct
+
+
+def _share_last(written: str, nodes: list[Any], within: Any) -> tuple[list[Any], bool]:
+    """(arguments, whether from the greatest value): WITHIN GROUP names the values, and says from where they are counted."""
+    descending = False
+    if within is not None:
+        if len(within.expressions) != 1:
+            raise BindError(f"{written} wants one ORDER BY term", span=span_of(within))
+        (term,) = within.expressions
+        nodes, descending = [term.this, *nodes], bool(term.args.get("desc"))
+        if written not in ("percentile_cont", "percentile_disc", "mode"):
+            raise BindError(f"{written} takes no WITHIN GROUP", span=span_of(within))
+    elif written.startswith("percentile"):
+        raise BindError(f"{written} wants WITHIN GROUP (ORDER BY ...)", span=span_of(nodes[0]) if nodes else None)
+    return nodes, descending
+
+
+def _ordered(
+    binder: ExpressionBinder, written: str, name: str, arguments: list[Expression], descending: bool, span: Span | None
+) -> AggregateCall:
+    """A call of an aggregate that needs all values of a group: of quantiles also which, and from which end."""
+    wanted = 2 if name in _QUANTILES and written != "median" else 1
+    if len(arguments) != wanted:
+        raise BindError(f"{written} wants {'one argument' if wanted == 1 else 'two arguments'}", span=span)
+    value = arguments[0]
+    type_ = value.type
+    if type_.kind == "INTERVAL":
+        raise NotSupportedError(f"{written} of {type_} is not supported", span=span)
+    if name == "entropy":
+        return AggregateCall(DOUBLE, name, (value,), span=span)
+    if name == "mode":
+        return AggregateCall(type_, name, (value,), span=span)
+    measurable = type_.is_numeric or type_.kind == "NULL"
+    if name == "mad":
+        if type_.is_temporal:
+            raise NotSupportedError(f"{written} of {type_} is not supported: it is an INTERVAL", span=span)
+        if not measurable:
+            raise _wrong_type(written, arguments, span)
+        value = cast(binder.context, value, quantile_type("quantile_cont", type_))
+        return AggregateCall(value.type, name, (value,), span=span)
+    if not measurable and not type_.is_temporal:
+        if written in ("quantile_cont", "percentile_cont", "approx_quantile"):
+            raise _wrong_type(written, arguments, span)
+        name = "quantile_disc"
+    if name == "quantile_cont" and type_.kind == "NULL":
+        value = cast(binder.context, value, DOUBLE)
+    share: Expression = Literal(decimal(1, 1), 5)
+    if written != "median":
+        share, turned = _share(binder, written, arguments[1])
+        descending = descending != turned
+    if name == "quantile_cont":
+        share = cast(binder.context, share, DOUBLE)
+    call_type = quantile_type(name, value.type)
+    call = AggregateCall(call_type, name, (value, share, Literal(BOOLEAN, descending)), span=span)
+    return call
+
+
+def quantile_type(name: str, type_: SqlType) -> SqlType:
+    """The type of an interpolated quantile of values of a type, or of the value itself."""
+    if name == "quantile_disc":
+        return type_
+    if type_.is_temporal:
+        return TIMESTAMP
+    return DOUBLE if type_.is_integer or type_.kind == "NULL" else type_
+
+
+def _share(binder: ExpressionBinder, written: str, share: Expression) -> tuple[Literal, bool]:
+    """(the share of values below a quantile, 0 to 1; whether it was written below zero, and counts from the greatest)."""
+    place = share.span
+    if not isinstance(share, Literal):
+        raise BindError(f"{written} wants a constant for its share", span=place, hint="write a number")
+    binder.context.consume(share)
+    if share.type.kind == "NULL" or share.value is None:
+        raise BindError(f"{written} wants a share that is not NULL", span=place)
+    if not share.type.is_numeric:
+        raise BindError(f"{written} wants a number for its share, not {share.type}", span=place)
+    unit = 10**share.type.scale if share.type.kind == "DECIMAL" else 1
+    if not -unit <= share.value <= unit:
+        raise BindError(f"{written} wants a share from -1 to 1", span=place)
+    value: Any = abs(share.value)
+    if share.type.is_float:
+        return Literal(DOUBLE, float(value)), share.value < 0
+    return Literal(decimal(38, share.type.scale), value), share.value < 0
 
 
 def _typed(

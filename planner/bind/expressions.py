@@ -407,7 +407,14 @@ class ExpressionBinder:
     def bind_anonymous(self, node: Any) -> Expression:
         return functions.bind_call(self, node)
 
+    def bind_withingroup(self, node: Any, condition: Any = None) -> Expression:
+        if node.this.key != "anonymous":
+            raise NotSupportedError(f"{describe(node)} is not supported", span=span_of(node))
+        return functions.bind_call(self, node.this, condition, node.expression)
+
     def bind_filter(self, node: Any) -> Expression:
+        if node.this.key == "withingroup":
+            return self.bind_withingroup(node.this, node.expression.this)
         if node.this.key != "anonymous":
             raise NotSupportedError(f"{describe(node.this)} with FILTER is not supported", span=span_of(node))
         return functions.bind_call(self, node.this, condition=node.expression.this)

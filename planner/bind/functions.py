@@ -76,15 +76,17 @@ _LATER = frozenset(
 )
 
 
-def bind_call(binder: ExpressionBinder, node: Any, condition: Any = None) -> Expression:
-    """`name(arguments) [FILTER (WHERE condition)]`."""
+def bind_call(binder: ExpressionBinder, node: Any, condition: Any = None, within: Any = None) -> Expression:
+    """`name(arguments) [WITHIN GROUP (within)] [FILTER (WHERE condition)]`."""
     written = str(node.this)
     place = own_span(node)
     if written.startswith(INTERVAL_UNIT):
         return _interval(binder, written.removeprefix(INTERVAL_UNIT), node.expressions[0])
     name = plain(written).lower()
     if aggregates.is_aggregate(name):
-        return aggregates.bind_aggregate(binder, name, node, condition)
+        return aggregates.bind_aggregate(binder, name, node, condition, within)
+    if within is not None:
+        raise BindError(f"WITHIN GROUP belongs to an aggregate function, this is none: {name}", span=place)
     if condition is not None:
         raise BindError(f"FILTER belongs to an aggregate function, this is none: {name}", span=place)
     if name == "columns":

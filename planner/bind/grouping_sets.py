@@ -20,10 +20,10 @@ from gpudb.planner.bind.casts import cast
 from gpudb.planner.bind.context import Context, span_of
 from gpudb.planner.bind.grouping import GroupBy, Groups, by_value
 from gpudb.planner.bind.operators import arithmetic
+from gpudb.planner.bind.ordered_aggregates import aggregated, read_again
 from gpudb.planner.bind.subqueries import attached
 from gpudb.planner.expressions import AggregateCall, Coalesce, Column, Expression, Literal
-from gpudb.planner.logical import Aggregate, Filter, Join, Kept, Node, OutputColumn, Project, UnionAll
-from gpudb.planner.rules.rewriting import columns_read, renumber
+from gpudb.planner.logical import Aggregate, Node, OutputColumn, Project, UnionAll
 from gpudb.types import BIGINT, DOUBLE, HUGEINT, decimal
 
 MOST_SETS = 4096  # each is a part of the program
@@ -124,23 +124,8 @@ class _Sets:
         self.parts: list[AggregateCall] = []
         self.mergeable = all(call.name == "grouping" or _is_mergeable(call) for call in calls)
         self.finals = [self._final(call) for call in calls]
-        self.plan, self.keys = plan, list(keys)
-        self._read_several_times()
+        self.plan, self.keys, self.parts = read_again(plan, keys, self.parts)
         self.made: dict[tuple[int, ...], Node] = {}
-
-    def _read_several_times(self) -> None:
-        """What is joined is kept: the joins run once."""
-        if not _joins(self.plan):
-            return
-        read = sorted(columns_read(*self.keys, *self.parts))
-        if len(read) < len(self.plan.columns):
-            columns = tuple(self.plan.columns[index] for index in read)
-            picked = tuple(Column(type_, index, name) for index, (name, type_) in zip(read, columns, strict=True))
-            self.plan = Project(columns, self.plan, picked)
-        self.plan = Kept(self.plan.columns, self.plan)
-        places = {index: place for place, index in enumerate(read)}
-        self.keys = [renumber(key, places) for key in self.keys]
-        self.parts = [renumber(part, places) for part in self.parts]  # type: ignore[misc]  # calls stay calls
 
     def _part(self, call: AggregateCall) -> int:
         """The number of a part, which is computed once."""
@@ -193,10 +178,9 @@ class _Sets:
             if finer:
                 self.made[wanted] = self._merged(wanted, min(finer, key=len))
             else:
-                keys = tuple(self.keys[number] for number in wanted)
-                columns = tuple((f"key {number}", self.keys[number].type) for number in wanted)
-                columns += tuple((part.name, part.type) for part in self.parts)
-                self.made[wanted] = Aggregate(columns, self.plan, keys, tuple(self.parts))
+                keys = [self.keys[number] for number in wanted]
+                names = [f"key {number}" for number in wanted]
+                self.made[wanted] = aggregated(self.context, self.plan, keys, self.parts, names)
         return self.made[wanted]
 
     def _merged(self, wanted: tuple[int, ...], finer: tuple[int, ...]) -> Node:
@@ -227,8 +211,3 @@ def _is_mergeable(call: AggregateCall) -> bool:
         type_ = call.arguments[0].type
         return type_.is_integer or type_.kind == "DECIMAL"
     return call.name in ("count", "count_star", *_OF_THEMSELVES)
-
-
-def _joins(node: Node) -> bool:
-    """Does a pipeline that joins make these rows?"""
-    return isinstance(node, Join) or isinstance(node, (Filter, Project)) and _joins(node.input)

@@ -354,6 +354,17 @@ class _Printer:
             return ""
         return f"{unit} BETWEEN {ends[0]} AND {ends[1]}{excluded}"
 
+    def print_withingroup(self, node: Any) -> str:
+        call = node.this
+        terms = [
+            f"{self.print(term.this)}{' DESC' if term.args.get('desc') else ''}" for term in node.expression.expressions
+        ]
+        order = f"ORDER BY {', '.join(terms)}"
+        name = plain(str(call.this)).lower()
+        if not call.expressions:
+            return f"{quoted(name)}() WITHIN GROUP ( {order})"
+        return f"{quoted(name.replace('percentile', 'quantile'))}({self.list(call.expressions)} {order})"
+
     def print_distinct(self, node: Any) -> str:
         return "DISTINCT " + self.list(node.expressions)
 

@@ -18,6 +18,7 @@ from gpudb.planner.bind.grouping import GroupBy, Groups, by_value
 from gpudb.planner.bind.grouping_sets import aggregate_sets, grouped_by
 from gpudb.planner.bind.joins import Side, bind_joins
 from gpudb.planner.bind.names import column_name, describe
+from gpudb.planner.bind.ordered_aggregates import aggregated
 from gpudb.planner.bind.over import Over, named_windows
 from gpudb.planner.bind.recursion import mentions, recursive_plan
 from gpudb.planner.bind.scope import Scope
@@ -28,7 +29,6 @@ from gpudb.planner.bind.views import view_plan
 from gpudb.planner.bind.windows import contains_window, windowed
 from gpudb.planner.expressions import Column, Expression, Literal, Outer, Span
 from gpudb.planner.logical import (
-    Aggregate,
     Limit,
     Node,
     OutputColumn,
@@ -785,12 +785,9 @@ def of_rows_alone(aliases: dict[str, Expression]) -> dict[str, Expression]:
 def aggregate(plan: Node, groups: Groups) -> Node:
     """The Aggregate node of the groups; its output is keys, then aggregates."""
     plan, inputs = attached(plan, (*groups.keys, *groups.aggregates))
-    keys, calls = tuple(inputs[: len(groups.keys)]), tuple(inputs[len(groups.keys) :])
-    columns = tuple(
-        (key.name if isinstance(key, Column) else f"key {i}", key.type) for i, key in enumerate(groups.keys)
-    )
-    columns += tuple((call.name, call.type) for call in groups.aggregates)
-    return Aggregate(columns, plan, keys, calls)  # type: ignore[arg-type]  # attached() gives calls for calls
+    keys, calls = inputs[: len(groups.keys)], inputs[len(groups.keys) :]
+    names = [key.name if isinstance(key, Column) else f"key {i}" for i, key in enumerate(groups.keys)]
+    return aggregated(groups.context, plan, keys, calls, names)  # type: ignore[arg-type]  # attached() gives calls for calls
 
 
 def only_shown(plan: Node, scope: Scope) -> Node:

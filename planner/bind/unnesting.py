@@ -37,7 +37,9 @@ from gpudb.planner.logical import (
     Kept,
     Limit,
     Node,
+    Numbered,
     OutputColumn,
+    Picked,
     Project,
     SetOperation,
     Sort,
@@ -190,6 +192,8 @@ class Unnesting:
                 one = Values((), ((),))
                 rows = tuple(Project(node.columns, one, row) for row in node.rows)
                 return self._of(rows[0] if len(rows) == 1 else UnionAll(node.columns, rows))
+            case Numbered() | Picked():
+                raise self._unsupported("an aggregate over sorted values")
         raise self._unsupported(type(node).__name__.lower())
 
     def _unsupported(self, what: str) -> NotSupportedError:

@@ -57,7 +57,11 @@ _SPELLINGS = {"rank_dense": "dense_rank", "first": "first_value", "last": "last_
 NAMES = (*_ARGUMENTS, "rank_dense")
 _SHARES = ("percent_rank", "cume_dist")
 _OF_VALUES = ("lag", "lead", "first_value", "last_value", "nth_value")
-_NOT_OVER = ("arg_min", "arg_max")
+_SUMMED = frozenset(  # aggregates that are summed up over frames
+    """count_star count sum avg min max bool_and bool_or var_samp var_pop stddev_samp stddev_pop corr covar_samp
+    covar_pop""".split()
+)
+_CHOSEN = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
 _EXCLUDED = {"NO OTHERS": "none", "CURRENT ROW": "current", "GROUP": "group", "TIES": "ties"}
 
 
@@ -94,14 +98,14 @@ def _over_window(
         return expression.replaced(
             {part: _over_window(part, keys, frame, start, end) for part in _outermost_aggregates(expression)}
         )
-    if expression.name in _NOT_OVER:
-        raise NotSupportedError(f"{expression.name} as a window function is not supported", span=expression.span)
-    name, ignore_nulls = expression.name, False
-    if name in ("any_value", "first"):
-        name, ignore_nulls = "first_value", name == "any_value"
+    name = expression.name
+    if name not in _SUMMED and name not in _CHOSEN:
+        raise NotSupportedError(f"{name} as a window function is not supported", span=expression.span)
+    if name in _CHOSEN and expression.filter is not None:
+        raise NotSupportedError(f"FILTER with {name} as a window function is not supported", span=expression.span)
     call = WindowCall(
         expression.type,
-        name,
+        _CHOSEN.get(name, name),
         expression.arguments,
         keys.partition,
         keys.order,
@@ -111,7 +115,7 @@ def _over_window(
         end,
         expression.filter,
         expression.distinct,
-        ignore_nulls,
+        name == "any_value",
         span=expression.span,
     )
     if call.distinct and (frame.start != UNBOUNDED_PRECEDING or frame.exclude != "none"):

@@ -19,7 +19,7 @@ from gpudb.planner.emit.aggregates import GREATEST_WORD, Accumulators, Feed, Fin
 from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter, common_form
 from gpudb.planner.emit.group_keys import GroupKeys, make_key
-from gpudb.planner.emit.joins import JoinEmitter
+from gpudb.planner.emit.joins import JoinEmitter, Rows
 from gpudb.planner.emit.ranges import integer_register
 from gpudb.planner.emit.recursion import recursion
 from gpudb.planner.emit.set_operations import both_sides, counted_groups
@@ -36,6 +36,8 @@ from gpudb.planner.logical import (
     Kept,
     Limit,
     Node,
+    Numbered,
+    Picked,
     Project,
     Recursive,
     Scan,
@@ -141,6 +143,7 @@ class QueryEmitter:
         self.grouping = False  # does the pipeline being opened end in groups, not in emitted rows?
         self.givens: dict[tuple[int, bool], Left] = {}  # the rows of recursions, by number and whether all
         self._left: dict[Node, Callable[[], Stream]] = {}
+        self._orders: dict[Sort, Left] = {}
 
     def add(self, step: Step) -> int:
         self.steps.append(step)
@@ -172,6 +175,10 @@ class QueryEmitter:
                 return self.stream(counted_groups(node))  # nobody asks for the counts, so they are not made
             case Series():
                 return self._series(node)
+            case Numbered():
+                return self._numbered(node)
+            case Picked():
+                return self._picked(node)
         if node not in self._left:
             outer, self.grouping = self.grouping, isinstance(node, Aggregate)
             self._left[node] = self._close(node)
@@ -183,7 +190,7 @@ class QueryEmitter:
             case Aggregate():
                 return self._aggregate(node)
             case Sort():
-                left = self._sort(node)
+                left = self._sorted(node)
                 return lambda: self.open(left)
             case Window():
                 return WindowEmitter(self, node).close()
@@ -377,6 +384,52 @@ class QueryEmitter:
         step, became = self.emit(stream, [*values, *words], limit, ordered=limit is not None)
         order = self.add(SortRows(step, tuple(range(width, width + len(words)))))
         return Left((step,), became[:width], stream.row_bound, order)
+
+    def _sorted(self, node: Sort) -> Left:
+        """All rows and their order, sorted once."""
+        if node not in self._orders:
+            self._orders[node] = self._sort(node)
+        return self._orders[node]
+
+    def _numbered(self, node: Numbered) -> Stream:
+        """Rows are numbered where they are read again, with those before them."""
+        stream = self.stream(node.input)
+        if stream.alive is not None or stream.builder.rows is not None or not isinstance(node.input, Sort):
+            stream.compact()
+            step, became = self.emit(stream, [stream.values[k] for k in range(len(node.input.columns))])
+            stream = self.open(Left((step,), became, stream.row_bound))
+        builder, bound = stream.builder, stream.row_bound
+        makers: list[Callable[[], Value]] = [
+            partial(stream.values.__getitem__, k) for k in range(len(node.input.columns))
+        ]
+        makers.append(lambda: Value(BIGINT, R.I64, builder.block_once("RowNumber", (R.I64,), R.I64), None, 0, bound))
+        return replace(stream, values=LazyValues(makers))
+
+    def _picked(self, node: Picked) -> Stream:
+        """Values are read at places in the order: the sorted rows themselves are not."""
+        left = self._sorted(node.right)
+        assert left.order is not None, "a sort leaves an order"
+        order = left.order
+        rows = Rows(left.steps[0], {k: (k, value) for k, value in enumerate(left.columns)})
+        stream = self.stream(node.left)
+        builder, emitter = stream.builder, stream.emitter()
+
+        def picked(position: Expression) -> Value:
+            number = emitter.value(position)
+            operand = emitter.converted(emitter.decoded(number).operand, R.U32)
+            if number.valid is not None:
+                operand = builder.make("Keep", R.U32, builder.vector(operand), number.valid)
+            places = builder.column(0, "array", R.U32, order)
+            row = builder.block_once("Gather", (R.U32, R.U32, R.U32), R.U32, places, operand)
+            if number.valid is not None:
+                row = builder.make("Keep", R.U32, row, number.valid)
+            return rows.value(builder, node.picked, row, number.valid)
+
+        makers: list[Callable[[], Value]] = [
+            partial(stream.values.__getitem__, k) for k in range(len(node.left.columns))
+        ]
+        makers += [partial(picked, position) for position in node.expressions]
+        return replace(stream, values=LazyValues(makers))
 
     def _limit(self, node: Limit) -> Left:
         if isinstance(node.input, Sort):

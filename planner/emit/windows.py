@@ -370,8 +370,8 @@ class FrameFeed(Feed):
     def moments(self, name: str, columns: list[Operand], valid: Operand | None) -> Finish:
         """Variance and correlation, made where the words are."""
         count = self.counted(valid)
-        least = 2 if name in ("var_samp", "stddev_samp") else 1
-        kind = "correlation" if len(columns) == 2 else "variance"
+        least = 2 if name in ("var_samp", "stddev_samp", "covar_samp") else 1
+        kind = {"corr": "correlation", "covar_samp": "covariance", "covar_pop": "covariance"}.get(name, "variance")
         word = self._summed(kind, *map(self.builder.vector, columns), self._mask(valid), less=least - 1)
 
         def finish(emitter: ExpressionEmitter, group: Operand) -> Value:

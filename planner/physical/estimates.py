@@ -24,7 +24,21 @@ from gpudb.planner.expressions import (
     Or,
     conjuncts,
 )
-from gpudb.planner.logical import Aggregate, Filter, Join, JoinKey, Kept, Limit, Node, Project, Scan, Values, Window
+from gpudb.planner.logical import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinKey,
+    Kept,
+    Limit,
+    Node,
+    Numbered,
+    Picked,
+    Project,
+    Scan,
+    Values,
+    Window,
+)
 from gpudb.record import record
 
 RANGE = 0.3  # of rows that < or > keeps
@@ -86,6 +100,12 @@ class Estimator:
             case Window(input=below):
                 inner = self.of(below)
                 return Estimate(inner.rows, inner.whole, (*inner.distinct, *(inner.rows for _ in node.calls)))
+            case Numbered(input=below):
+                inner = self.of(below)
+                return Estimate(inner.rows, inner.whole, (*inner.distinct, inner.rows))
+            case Picked(left=below):
+                inner = self.of(below)
+                return Estimate(inner.rows, inner.whole, (*inner.distinct, *(inner.rows for _ in node.expressions)))
             case Values():
                 rows = float(len(node.rows))
                 return Estimate(rows, rows, tuple(rows for _ in node.columns))

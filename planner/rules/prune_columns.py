@@ -13,6 +13,8 @@ from gpudb.planner.logical import (
     Kept,
     Limit,
     Node,
+    Numbered,
+    Picked,
     Project,
     Recursive,
     Scan,
@@ -74,7 +76,9 @@ def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
             return _union(node, wanted)
         case Given():
             return node, _identity(node)
-        case SetOperation() | Recursive() | Kept():
+        case Numbered():
+            return _numbered(node, wanted)
+        case SetOperation() | Recursive() | Kept() | Picked():
             return with_inputs(node, prune_columns), _identity(node)  # rows are compared whole, or read several times
         case Join():
             return _join(node, wanted)
@@ -114,6 +118,15 @@ def _scan(node: Scan, wanted: set[int]) -> tuple[Node, Positions]:
     predicate = None if node.predicate is None else _moved(node.predicate, positions)
     ordinals = tuple(node.ordinals[index] for index in kept)
     return replace(node, columns=_pick(node, kept), ordinals=ordinals, predicate=predicate), positions
+
+
+def _numbered(node: Numbered, wanted: set[int]) -> tuple[Node, Positions]:
+    last = len(node.columns) - 1
+    inner, positions = _prune(node.input, wanted - {last})
+    if inner is node.input:
+        return node, _identity(node)
+    kept = [*sorted(positions, key=lambda old: positions[old]), last]
+    return Numbered(_pick(node, kept), inner), _positions(kept)
 
 
 def _project(node: Project, wanted: set[int]) -> tuple[Node, Positions]:

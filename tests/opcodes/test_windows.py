@@ -89,6 +89,7 @@ def test_words_of_frames(where: Any, rows: int, shape: str) -> None:
         (FrameWord("sum", (), 0), "x"),
         (FrameWord("variance", (), 1, 1), "x"),
         (FrameWord("correlation", (), 1), "xy"),
+        (FrameWord("covariance", (), 0, 0), "xy"),
     ]
     bounds = [[(stored(b, R.U32), stored(e, R.U32)) for b, e in frame] for frame in frames]
     expected = reference.frame_words(bounds, [(w, columns[c]) for w, c in words], rows, new_run()).words[:rows]

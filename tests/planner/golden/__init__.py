@@ -43,6 +43,7 @@ OTHERS = {
     "aggregate-without-keys": "SELECT count(*), count(n), sum(big), min(name), max(day), bool_or(flag) FROM small",
     "aggregate-filter-and-having": "SELECT n, sum(v) FILTER (WHERE flag) AS total FROM small GROUP BY n HAVING count(*) > 2",
     "grouping-sets": "SELECT n, flag, avg(v), GROUPING(flag) FROM small GROUP BY ROLLUP (n, flag)",
+    "median-and-mode": "SELECT n, median(v), mode(name), count(*) FROM small GROUP BY n",
     "count-distinct": "SELECT n, count(DISTINCT name), count(*) FROM small GROUP BY n",
     "distinct": "SELECT DISTINCT n, name FROM small",
     "sort-with-nulls-and-text": "SELECT id, name, x FROM small ORDER BY name DESC NULLS FIRST, x, id",
