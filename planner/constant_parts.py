@@ -7,7 +7,7 @@ again.  As a literal it can end a range that zone maps and stored values are tes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpudb.planner.expressions import AggregateCall, Column, Expression, Literal, WindowCall
 from gpudb.planner.logical import Node, Project, Scan, Values
@@ -19,17 +19,17 @@ def constant_parts(plan: Node) -> tuple[Expression, ...]:
     parts: dict[Expression, None] = {}
 
     def look(expression: Expression) -> Expression:
-        if _is_computed(expression):
-            parts[expression] = None
-        else:
-            for child in expression.children():
-                look(child)
+        parts.update(dict.fromkeys(_look(expression).parts))
         return expression
 
     has_rows = False
+    seen: set[int] = set()  # by identity: a part may stand in a plan many times
     stack = [plan]
     while stack:
         node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         has_rows = has_rows or isinstance(node, Scan)
         map_expressions(node, look)
         stack += node.inputs()
@@ -51,16 +51,22 @@ def with_values(plan: Node, parts: Sequence[Expression], values: Sequence[Any], 
     return bottom_up(plan, lambda node: map_expressions(node, lambda expression: expression.replaced(literals)))
 
 
-def _is_computed(expression: Expression) -> bool:
-    """Is it made of literals, of which some are parameters of the plan?"""
-    kind = expression.type
-    if (
-        isinstance(expression, Literal | Column | AggregateCall | WindowCall)
-        or kind.is_text
-        or kind.kind in ("INTERVAL", "NULL")
-    ):
-        return False
-    parts = list(expression.walk())
-    if any(isinstance(part, Column | AggregateCall | WindowCall) for part in parts):
-        return False
-    return any(isinstance(part, Literal) and part.slot is not None for part in parts)
+class _Found(NamedTuple):
+    """Is an expression made of literals, are some of them parameters of the plan, and its largest parts that are both."""
+
+    constant: bool
+    computed: bool
+    parts: tuple[Expression, ...]
+
+
+def _look(expression: Expression) -> _Found:
+    if isinstance(expression, Literal):
+        return _Found(True, expression.slot is not None, ())
+    if isinstance(expression, Column):
+        return _Found(False, False, ())
+    inner = [_look(child) for child in expression.children()]
+    constant = not isinstance(expression, AggregateCall | WindowCall) and all(found.constant for found in inner)
+    computed = any(found.computed for found in inner)
+    if constant and computed and not (expression.type.is_text or expression.type.kind in ("INTERVAL", "NULL")):
+        return _Found(True, True, (expression,))
+    return _Found(constant, computed, tuple(part for found in inner for part in found.parts))

@@ -7,12 +7,12 @@ statement, for errors).  Nothing here touches data.  The binder makes these tree
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, fields, replace
+from dataclasses import field, fields
 from functools import cache
 from typing import Any
 
 from gpudb.functions.registry import Overload
-from gpudb.record import record
+from gpudb.record import record, replace
 from gpudb.types import BOOLEAN, SqlType
 
 Span = tuple[int, int]

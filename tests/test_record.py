@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpudb.record import record
+from gpudb.record import record, replace
 
 
 def pair(decorate: Any) -> tuple[type, type]:
@@ -52,6 +52,21 @@ def test_objects_are_made_compared_hashed_printed_and_replaced_as_a_dataclass_s(
     assert late(1).double() == 2
     assert late.__match_args__ == plain.__match_args__
     assert [f.name for f in dataclasses.fields(late)] == [f.name for f in dataclasses.fields(plain)]
+
+
+def test_a_copy_with_other_values_is_dataclasses_replace_s(classes: Any) -> None:
+    late = classes[3]
+    original = late(1, (2,), [3], place=4)
+    assert hash(original), "a hash is kept, and must not be copied"
+    for changes in ({}, {"x": 5}, {"y": (), "place": 9}, {"z": [1]}):
+        found, expected = replace(original, **changes), dataclasses.replace(original, **changes)
+        assert (found, hash(found), dataclasses.asdict(found)) == (
+            expected,
+            hash(expected),
+            dataclasses.asdict(expected),
+        )
+    with pytest.raises(AssertionError, match="no such field"):
+        replace(original, w=1)
 
 
 def test_a_derived_object_is_not_equal_to_one_of_its_base(classes: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -519,7 +519,7 @@ class Tile:
 
     def _keys(self, keys: Operand, key_words: Operand) -> Array:
         """(rows, key words) of consecutive registers."""
-        operands = [replace(keys, number=keys.number + k) for k in range(key_words.number)]
+        operands = [keys._replace(number=keys.number + k) for k in range(key_words.number)]
         return np.stack([self.vector(operand) for operand in operands], axis=1)
 
     def GroupFirst(self, group: Operand) -> None:

@@ -26,6 +26,7 @@ from gpudb.program import (
     Slot,
     Source,
     SourceColumn,
+    TableSlot,
 )
 from gpudb.record import record
 from gpudb.types import RegisterType, SqlType
@@ -124,18 +125,20 @@ class PipelineBuilder:
     def column(self, index: int, part: str, type_: R, step: int | None = None) -> Operand:
         """The operand of a source column's part, or of an earlier step's."""
         wanted = SourceColumn(index, part, type_, step)
-        if wanted not in self._made:
+        found = self._made.get(wanted)
+        if found is None:
             self.columns.append(wanted)
-            self._made[wanted] = Operand(COLUMN, len(self.columns) - 1, type_)
-        return self._made[wanted]
+            found = self._made[wanted] = Operand(COLUMN, len(self.columns) - 1, type_)
+        return found
 
     def slot(self, slot: Slot) -> Operand:
         """The operand of a parameter slot; equal slots are one."""
         key = ("slot", slot)
-        if key not in self._made:
+        found = self._made.get(key)
+        if found is None:
             self.slots.append(slot)
-            self._made[key] = Operand(SLOT, len(self.slots) - 1, slot.type)
-        return self._made[key]
+            found = self._made[key] = Operand(SLOT, len(self.slots) - 1, slot.type)
+        return found
 
     def register(self, type_: R, count: int = 1) -> Operand:
         """A new register, or the first of `count` consecutive ones."""
@@ -182,20 +185,21 @@ class PipelineBuilder:
         key = (name, out, inputs)
         result = self._made.get(key)
         if result is None:
-            variant, inputs = self._variant(name, out, [self.picked(operand) for operand in inputs])
+            read = inputs if self.rows is None else tuple(self.picked(operand) for operand in inputs)
+            variant, inputs = self._variant(name, out, read)
             result = self._made[key] = self.register(out)
             self.instructions.append(Instruction(variant, (result, *inputs)))
         return result
 
-    def _variant(self, name: str, out: R, inputs: list[Operand]) -> tuple[Variant, tuple[Operand, ...]]:
-        given = "".join("s" if operand.kind == SLOT else "v" for operand in inputs)
+    def _variant(self, name: str, out: R, inputs: tuple[Operand, ...]) -> tuple[Variant, tuple[Operand, ...]]:
+        given = "".join(["s" if operand.kind == SLOT else "v" for operand in inputs])
         form = _form(name, given)
         if form != given:
-            inputs = [self.vector(x) if f == "v" else x for x, f in zip(inputs, form, strict=True)]
-        types = tuple(operand.type for operand in inputs)
+            inputs = tuple([self.vector(x) if f == "v" else x for x, f in zip(inputs, form, strict=True)])
+        types = [operand.type for operand in inputs]
         if "p" in form:
-            types = (*types[:-1], out)
-        return _variant(name, (out, *types), form), tuple(inputs)
+            types[-1] = out
+        return _variant(name, (out, *types), form), inputs
 
     def vector(self, operand: Operand) -> Operand:
         """The operand as one value a row: a slot is copied into a register."""
@@ -225,11 +229,11 @@ class PipelineBuilder:
         if name == "Gather":
             operands = (operands[0], *(self.picked(o) for o in operands[1:] if isinstance(o, Operand)))
         key = (name, signature, operands)
-        if key not in self._made:
-            result = self.register(out)
+        result = self._made.get(key)
+        if result is None:
+            result = self._made[key] = self.register(out)
             self.block(name, signature, result, *operands)
-            self._made[key] = result
-        return self._made[key]
+        return result
 
     def bounded_index(self, index: Operand, size: int) -> Operand:
         """A u32 index that is below `size` in every row.
@@ -264,7 +268,7 @@ class PipelineBuilder:
         return Pipeline(
             source=source or self.source,
             columns=tuple(self.columns),
-            slots=tuple(self.slots),
+            slots=self._slots_read(),
             instructions=tuple(self.instructions),
             registers=tuple(places),
             arena=arena,
@@ -277,15 +281,20 @@ class PipelineBuilder:
     def _drop_unread(self) -> None:
         """Leave out instructions that make what nobody reads, others having taken their place, and their registers."""
         read: set[int] = set()
+        written: set[int] = set()
         kept: list[Instruction] = []
         for ins in reversed(self.instructions):
-            pure = ins.has_result and ins.variant.opcode.name not in DOES_MORE
-            if pure and ins.operands[0].number not in read and ins.operands[0].number not in self.pinned:
-                continue
+            opcode, operands = ins.variant.opcode, ins.operands
+            if opcode.has_result:
+                result = operands[0].number
+                if not (result in read or result in self.pinned or opcode.name in DOES_MORE):
+                    continue
+                written.add(result)
+                operands = operands[1:]
             kept.append(ins)
-            read.update(o.number for o in ins.operands[ins.has_result :] if o.kind == REGISTER)
+            read.update([number for kind, number, _ in operands if kind == REGISTER])
         kept.reverse()
-        used = sorted({o.number for ins in kept for o in ins.operands if o.kind == REGISTER} | self.pinned)
+        used = sorted(read | written | self.pinned)
         if len(used) == len(self.registers):
             self.instructions = kept
             return
@@ -297,28 +306,34 @@ class PipelineBuilder:
         self.registers = [self.registers[old] for old in used]
         self.pinned = {moved[old].number for old in self.pinned}
 
+    def _slots_read(self) -> tuple[Slot, ...]:
+        """The slots; no table is made that no instruction reads any more."""
+        read = {number for ins in self.instructions for kind, number, _ in ins.operands if kind == SLOT}
+        nothing = PlainSlot(R.U32, 0)
+        return tuple(
+            slot if number in read or not isinstance(slot, TableSlot) else nothing
+            for number, slot in enumerate(self.slots)
+        )
+
     def _place_registers(self) -> tuple[Sequence[tuple[R, int]], int]:
-        last_use: dict[int, int] = {}
-        for line, ins in enumerate(self.instructions):
-            for operand in ins.operands:
-                if operand.kind == REGISTER:
-                    last_use[operand.number] = line
+        used = [[number for kind, number, _ in ins.operands if kind == REGISTER] for ins in self.instructions]
+        last_use = {number: line for line, numbers in enumerate(used) for number in numbers}
         offsets: dict[int, int] = {}
         free: dict[int, list[int]] = {}
         arena = 0
         for register in sorted(self.pinned):  # consecutive registers first: 8 bytes each, never reused
             offsets[register] = arena
             arena += self.registers[register].width
-        for line, ins in enumerate(self.instructions):
-            for operand in ins.operands:
-                if operand.kind == REGISTER and operand.number not in offsets:
-                    width = self.registers[operand.number].width
+        for line, numbers in enumerate(used):
+            for number in numbers:
+                if number not in offsets:
+                    width = self.registers[number].width
                     if free.get(width):
-                        offsets[operand.number] = free[width].pop()
+                        offsets[number] = free[width].pop()
                     else:
-                        offsets[operand.number] = arena
+                        offsets[number] = arena
                         arena += width
-            for number in {o.number for o in ins.operands if o.kind == REGISTER}:
+            for number in set(numbers):
                 if last_use[number] == line and number not in self.pinned:
                     free.setdefault(self.registers[number].width, []).append(offsets[number])
         return [(kind, offsets.get(n, 0)) for n, kind in enumerate(self.registers)], max(arena, 16)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,7 +63,7 @@ from gpudb.program import (
     ScaleSlot,
     TableSlot,
 )
-from gpudb.record import record
+from gpudb.record import record, replace
 from gpudb.types import BOOLEAN, RegisterType, SqlType
 
 R = RegisterType
@@ -118,8 +117,9 @@ class ExpressionEmitter(CastEmitter):
 
     def value(self, expression: Expression) -> Value:
         """The value of an expression; asked twice, it is computed once."""
-        if expression in self._values:
-            return self._values[expression]
+        found = self._values.get(expression)
+        if found is not None:
+            return found
         guard, fails = self.alive, self._fails
         value = self._value(expression)
         if self._fails == fails or guard is None:  # a value whose checks looked at some rows only may not serve others

@@ -165,27 +165,32 @@ class GroupKeys:
         elif value.sql.is_text or (value.stored is not None and not value.stored.encoded and key.low == 0):
             code = value.operand
         else:
-            value = emitter.decoded(value)
-            if key.low == 0:
-                code = emitter.converted(value.operand, R.U32) if value.type is not R.U32 else value.operand
-            else:
-                kind = integer_register(min(value.low, key.low), max(value.high, 0, key.size))
-                shifted = builder.make(
-                    "Subtract", kind, emitter.in_register(value, kind), builder.slot(PlainSlot(kind, key.low))
-                )
-                code = emitter.converted(shifted, R.U32)
-            known = builder.known.of(code)
-            if known is None or np.array_equal(known[1], np.arange(len(known[1]))):
-                code = builder.bounded_index(code, key.size)
-            else:  # a row that fails may have a code past the table, until the statement ends
-                inside = np.where(known[1] < key.size, known[1], 0)
-                code = builder.known.looked_up(code, inside, narrowest_code(key.size))
+            code = self._number(emitter, key, emitter.decoded(value))
         if not key.nullable:
             return code
         null = builder.slot(PlainSlot(R.U32, key.size))
         if value.valid is None:
             return code
         return builder.make("Select", R.U32, value.valid, builder.vector(emitter.converted(code, R.U32)), null)
+
+    @staticmethod
+    def _number(emitter: ExpressionEmitter, key: Key, value: Value) -> Operand:
+        """A value less the key's lowest; where it would be outside the table, for a row that does not count, any in it."""
+        builder = emitter.builder
+        known = builder.known.of(value.operand)
+        if known is not None:
+            codes = known[1].astype(np.int64) - key.low
+            if not np.array_equal(codes, np.arange(len(codes))):
+                inside = np.where((codes >= 0) & (codes < key.size), codes, 0)
+                return builder.known.looked_up(value.operand, inside, narrowest_code(key.size))
+        if key.low == 0:
+            code = emitter.converted(value.operand, R.U32)
+        else:
+            kind = integer_register(min(value.low, key.low), max(value.high, 0, key.size))
+            lowest = builder.slot(PlainSlot(kind, key.low))
+            shifted = builder.make("Subtract", kind, emitter.in_register(value, kind), lowest)
+            code = emitter.converted(shifted, R.U32)
+        return builder.bounded_index(code, key.size)
 
     @staticmethod
     def _place(emitter: ExpressionEmitter, key: Key, value: Value) -> Operand:

@@ -97,7 +97,8 @@ class KnownValues:
             index = builder.make("Convert", R.U32, index)
         if leaf.valid is not None:  # what lies under NULL may lie outside the range
             index = builder.make("Keep", R.U32, index, leaf.valid)
-        table = builder.slot(TableSlot(PlainTable(kind, values.astype(kind.dtype).tobytes())))
+        values = values.astype(kind.dtype)
+        table = builder.slot(TableSlot(PlainTable(kind, values.tobytes())))
         result = builder.make("Lookup", kind, index, table)
-        self._known[result] = (leaf, values.astype(kind.dtype))
+        self._known[result] = (leaf, values)
         return result

@@ -8,7 +8,6 @@ Past 600 lines as every kind of node opens or closes the same streams: one walk,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -75,7 +74,7 @@ from gpudb.program import (
     TableSource,
     TupleColumn,
 )
-from gpudb.record import record
+from gpudb.record import record, replace
 from gpudb.types import BIGINT, RegisterType
 
 R = RegisterType
@@ -94,9 +93,10 @@ class LazyValues(Sequence[Value]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[k] for k in range(*index.indices(len(self)))]
-        if index not in self._made:
-            self._made[index] = self._makers[index]()
-        return self._made[index]
+        found = self._made.get(index)
+        if found is None:
+            found = self._made[index] = self._makers[index]()
+        return found
 
 
 @record(frozen=False)

@@ -95,7 +95,7 @@ def _renumbered(
     }
 
     def moved(operand: Operand) -> Operand:
-        return replace(operand, number=places[operand.kind][operand.number]) if operand.kind in places else operand
+        return operand._replace(number=places[operand.kind][operand.number]) if operand.kind in places else operand
 
     if isinstance(source, TableSource):
         moved_zones = tuple((places[SLOT][low], places[SLOT][high]) for low, high in zones)
@@ -106,7 +106,7 @@ def _renumbered(
         builder.table_step,
         columns=[builder.columns[old] for old in places[COLUMN]],
         slots=[builder.slots[old] for old in places[SLOT]],
-        instructions=[replace(ins, operands=tuple(map(moved, ins.operands))) for ins in kept],
+        instructions=[ins._replace(operands=tuple(map(moved, ins.operands))) for ins in kept],
         registers=[builder.registers[old] for old in places[REGISTER]],
         pinned={places[REGISTER][old] for old in builder.pinned & registers},
     )

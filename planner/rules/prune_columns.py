@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpudb.planner.expressions import Expression
 from gpudb.planner.logical import (
     Aggregate,
@@ -26,6 +24,7 @@ from gpudb.planner.logical import (
     Window,
 )
 from gpudb.planner.rules.rewriting import columns_read, map_expressions, renumber, with_inputs
+from gpudb.record import replace
 
 Positions = dict[int, int]
 
@@ -107,7 +106,7 @@ def _over(node: Filter | Sort | Limit, inner: Node, positions: Positions) -> Nod
         return node
     kept = sorted(positions, key=lambda old: positions[old])
     moved = map_expressions(node, lambda expression: _moved(expression, positions))
-    return replace(moved, columns=_pick(node, kept), input=inner)  # type: ignore[call-arg]
+    return replace(moved, columns=_pick(node, kept), input=inner)
 
 
 def _scan(node: Scan, wanted: set[int]) -> tuple[Node, Positions]:

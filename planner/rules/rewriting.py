@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from gpudb.planner.expressions import Column, Expression
 from gpudb.planner.logical import Node, SortKey, UnionAll
+from gpudb.record import replace
 
 # The fields of nodes by what they hold; a node has some of them.
+_INPUT_FIELDS = ("input", "left", "right")
 _EXPRESSION_FIELDS = ("predicate", "expressions", "keys", "residual", "aggregates", "rows", "order", "calls")
+
+
+@cache
+def _fields(kind: type[Node], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the names that are fields of such nodes."""
+    return tuple(name for name in names if name in kind.__dataclass_fields__)
 
 
 def with_inputs(node: Node, function: Callable[[Node], Node]) -> Node:
@@ -20,21 +28,21 @@ def with_inputs(node: Node, function: Callable[[Node], Node]) -> Node:
         same = all(a is b for a, b in zip(branches, node.branches, strict=True))
         return node if same else replace(node, branches=branches)
     changes: dict[str, Any] = {}
-    for name in ("input", "left", "right"):
-        old = getattr(node, name, None)
-        if old is not None and (new := function(old)) is not old:
+    for name in _fields(type(node), _INPUT_FIELDS):  # type: ignore[arg-type]  # mypy takes a type's __hash__ for its instances'
+        old = getattr(node, name)
+        if (new := function(old)) is not old:
             changes[name] = new
     return replace(node, **changes) if changes else node
 
 
 def bottom_up(node: Node, function: Callable[[Node], Node]) -> Node:
     """`function` at every node, inputs first; once for a part that stands in a plan twice."""
-    known: dict[Node, Node] = {}
+    known: dict[int, Node] = {}  # by identity: the hash of a node is that of its whole tree
 
     def rewritten(inner: Node) -> Node:
-        found = known.get(inner)
+        found = known.get(id(inner))
         if found is None:
-            found = known[inner] = function(with_inputs(inner, rewritten))
+            found = known[id(inner)] = function(with_inputs(inner, rewritten))
         return found
 
     return rewritten(node)
@@ -55,8 +63,8 @@ def map_expressions(node: Node, function: Callable[[Expression], Expression]) ->
         return value
 
     changes: dict[str, Any] = {}
-    for name in _EXPRESSION_FIELDS:
-        value = getattr(node, name, None)
+    for name in _fields(type(node), _EXPRESSION_FIELDS):  # type: ignore[arg-type]  # as above
+        value = getattr(node, name)
         if value is not None:
             new = mapped(value)
             if new is not value:

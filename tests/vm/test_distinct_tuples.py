@@ -145,7 +145,7 @@ def test_a_probe_is_checked_before_it_runs() -> None:
     key_words = pipeline.instructions[line].operands[3]
     other = next(k for k, slot in enumerate(pipeline.slots) if not isinstance(slot, GroupTableSlot))
     broken = [
-        (with_probe(program, number, line, 3, replace(key_words, number=2)), "no hash table with keys of 2"),
+        (with_probe(program, number, line, 3, key_words._replace(number=2)), "no hash table with keys of 2"),
         (with_probe(program, number, line, 4, Operand(SLOT, other)), "must be the slot of a hash table"),
         (with_probe(program, number, line, 1, Operand(0, len(pipeline.registers))), "no such register"),
     ]

@@ -76,8 +76,8 @@ def test_an_operand_has_the_type_and_place_that_the_instruction_reads(program: P
                 continue
             tried += 1
             with pytest.raises(InternalError, match="no such register"):
-                changed(program, step, line, place, replace(operand, number=len(pipeline.registers))).verify()
+                changed(program, step, line, place, operand._replace(number=len(pipeline.registers))).verify()
             own = ins.operands[0].number
             with pytest.raises(InternalError, match=r"read before it is written|operand"):
-                changed(program, step, line, place, replace(operand, number=own)).verify()
+                changed(program, step, line, place, operand._replace(number=own)).verify()
     assert tried > 2
