@@ -728,7 +728,7 @@ class Program:
         return self
 
 
-AT_ROWS = ("Pick", "PickValidity", "Emit", "Gather", "FirstReached", "FirstPassed")
+AT_ROWS = ("Pick", "PickValidity", "Emit", "Gather", "FirstReached", "FirstPassed", "Nearest")
 """Instructions that read columns and registers at row numbers, not row by row."""
 
 
@@ -842,7 +842,7 @@ def _reads_in_range(pipeline: Pipeline, ins: Instruction, k: int) -> bool:
     return (
         column.step is None
         or (ins.variant.opcode.name in ("Gather", "FirstReached", "FirstPassed") and k == 1)
-        or ins.variant.opcode.name in ("MatchProbe", "MatchBuild")
+        or ins.variant.opcode.name in ("MatchProbe", "MatchBuild", "Nearest")
         or (isinstance(pipeline.source, StepSource) and len(pipeline.source.steps) == 1)
         or (
             isinstance(pipeline.source, GroupSource)

@@ -113,6 +113,9 @@ class Filter(Node):
     predicate: Expression
 
 
+ASOF = {"asof": "inner", "asof left": "left"}
+"""Kinds of joins with one pair a left row, and what they are once that is found."""
+
 JoinKey = tuple[Expression, Expression, bool]
 """Over the left input, over the right input, of one type; and whether NULL equals NULL."""
 
@@ -123,7 +126,9 @@ class Join(Node):
 
     kind      inner: the pairs.  left: and left rows without any, with NULLs.  semi: left rows that have a pair, once.
               anti: those that have none.  mark: every left row, and whether it has a pair.  single: as left, but the
-              right input may have one row at most, else the statement fails
+              right input may have one row at most, else the statement fails.  asof: of each left row the nearest pair, by the
+              residual's one order of an expression of each input; with equal ones the first.  asof left: and left rows
+              without any, with NULLs
     residual  over left's columns, then right's
     outputs   which of left's columns, right's, and (mark) the mark behind them come out
     span      where the right input stands, for the error of `single`

@@ -517,6 +517,18 @@ class Tile:
         found[there] = self.column(rows)[(self.column(begins)[row] + k)[there]] + 1
         self.registers[out.number] = found
 
+    def Nearest(
+        self, out: Operand, begins: Operand, counts: Operand, word: Operand, rows: Operand, words: Operand
+    ) -> None:
+        matches, order = self.column(rows), self.column(words)
+        found = np.zeros(self.rows, np.uint32)
+        runs = zip(self.vector(begins).tolist(), self.vector(counts).tolist(), self.vector(word), strict=True)
+        for row, (begin, count, least) in enumerate(runs):
+            run = matches[begin : begin + count]
+            at = np.searchsorted(order[run], least)
+            found[row] = run[at] + 1 if at < count else 0
+        self.registers[out.number] = found
+
     def _keys(self, keys: Operand, key_words: Operand) -> Array:
         """(rows, key words) of consecutive registers."""
         operands = [keys._replace(number=keys.number + k) for k in range(key_words.number)]

@@ -143,6 +143,16 @@ def MatchBuild(out: Operand, probe: Operand, offsets: Operand, begins: Operand, 
     """
 
 
+@block_opcode(
+    "{out} = 1 + the first of {counts} matches from {begins} on with a word not below {word}, 0: none", [(R.U32,)]
+)
+def Nearest(out: Operand, begins: Operand, counts: Operand, word: Operand, rows: Operand, words: Operand) -> None:
+    """The build row of an ASOF join: the first of a row's matches whose word is not below its own.
+
+    {rows} build rows of all matches, {words} the word of each build row, which does not fall among the matches of one key.
+    """
+
+
 @block_opcode("first row of group {group} = min(., row)", [(R.U32,)])
 def GroupFirst(group: Operand) -> None:
     """Remember each group's first row, which orders the groups."""

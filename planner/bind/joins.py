@@ -18,9 +18,19 @@ from gpudb.planner.bind.operators import compare
 from gpudb.planner.bind.scope import Relation, Scope
 from gpudb.planner.bind.subqueries import filtered, has_subquery, lateral
 from gpudb.planner.bind.unnesting import columns_of
-from gpudb.planner.expressions import Coalesce, Column, Expression, Literal, Span, conjunction
+from gpudb.planner.expressions import (
+    Coalesce,
+    Column,
+    Comparison,
+    Expression,
+    Literal,
+    Outer,
+    Span,
+    conjunction,
+    conjuncts,
+)
 from gpudb.planner.logical import Join, Node, OutputColumn, Project, UnionAll
-from gpudb.planner.rules.rewriting import renumber
+from gpudb.planner.rules.rewriting import columns_read, renumber
 from gpudb.planner.tokens import plain
 from gpudb.record import record
 
@@ -94,6 +104,8 @@ def bind_join(query: QueryBinder, left: Side, right: Side, node: Any) -> Side:
     """One JOIN."""
     method, side, kind = (str(node.args.get(part) or "").upper() for part in ("method", "side", "kind"))
     span = span_of(node)
+    if method == "ASOF":
+        return _asof(query, left, right, node)
     if method not in ("", "NATURAL"):
         raise NotSupportedError(f"{method} JOIN is not supported", span=span)
     if kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
@@ -114,13 +126,72 @@ def bind_join(query: QueryBinder, left: Side, right: Side, node: Any) -> Side:
             return _joined_by_subqueries(left, right, how, condition, span)
         return _joined(left, right, how, condition, [], span)
     pairs = [_pair(left.scope, right.scope, name, node) for name in using]
+    joined = _joined(left, right, how, conjunction(_compared(query, left, pairs)), pairs, span)
+    return _merged(query, joined, pairs, len(left.scope.columns)) if how == "full" and pairs else joined
+
+
+def _compared(query: QueryBinder, left: Side, pairs: list[tuple[Column, Column]]) -> tuple[Expression, ...]:
+    """The equalities of USING's columns."""
     width = len(left.scope.columns)
-    terms = tuple(
+    return tuple(
         compare(query.context, "=", ours, renumber(theirs, {theirs.index: width + theirs.index}))
         for ours, theirs in pairs
     )
-    joined = _joined(left, right, how, conjunction(terms), pairs, span)
-    return _merged(query, joined, pairs, width) if how == "full" and pairs else joined
+
+
+def _asof(query: QueryBinder, left: Side, right: Side, node: Any) -> Side:
+    """ASOF JOIN: each left row beside the nearest right row, by equalities and one order; USING's last column is that of >=."""
+    side, kind = (str(node.args.get(part) or "").upper() for part in ("side", "kind"))
+    span = span_of(node)
+    if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "SEMI", "ANTI"):
+        raise NotSupportedError(f"ASOF {side or kind} JOIN is not supported", span=span)
+    on, using = node.args.get("on"), [plain(column.name) for column in node.args.get("using") or ()]
+    if on is None and not using:
+        raise BindError("ASOF JOIN wants ON or USING", span=span)
+    pairs = [_pair(left.scope, right.scope, name, node) for name in using]
+    terms = _compared(query, left, pairs)
+    if terms:
+        last = terms[-1]
+        assert isinstance(last, Comparison), "an equality"
+        terms = (*terms[:-1], replace(last, operator=">="))
+    else:
+        binder = ExpressionBinder(query.context, _both(left.scope, right.scope, span), clause="ON", query=query)
+        condition = binder.condition(on)
+        if has_subquery(condition):
+            raise NotSupportedError("a subquery in ON of ASOF JOIN is not supported", span=span)
+        terms = conjuncts(condition)
+    sides = [_sides(term, len(left.scope.columns)) for term in terms]
+    orders = [term for term, read in zip(terms, sides, strict=True) if read == "order"]
+    if len(orders) != 1:
+        raise BindError(
+            f"ASOF JOIN wants one inequality of its two sides, not {len(orders)}",
+            span=orders[1].span if orders else span,
+            hint="ON a.key = b.key AND a.time >= b.time",
+        )
+    if kind in ("SEMI", "ANTI"):  # whichever is nearest
+        return _joined(left, right, kind.lower(), conjunction(terms), pairs, span)
+    other = next((term for term, read in zip(terms, sides, strict=True) if read == "other"), None)
+    if other is not None:
+        raise NotSupportedError(
+            "a condition of both sides besides equalities and one inequality is not supported in ASOF JOIN",
+            span=other.span or span,
+        )
+    return _joined(left, right, "asof left" if side == "LEFT" else "asof", conjunction(terms), pairs, span)
+
+
+def _sides(term: Expression, width: int) -> str:
+    """What a term of ASOF JOIN's condition is: an equality or an order of both sides, something of one side, or other."""
+    read = columns_read(term)
+    if not read or max(read) < width or min(read) >= width:
+        return "one"
+    if not isinstance(term, Comparison) or any(isinstance(part, Outer) for part in term.walk()):
+        return "other"
+    for one, others in ((term.left, term.right), (term.right, term.left)):
+        ours, theirs = columns_read(one), columns_read(others)
+        if ours and theirs and max(ours) < width <= min(theirs):
+            kinds = {"=": "equality", "is_not_distinct": "equality"} | dict.fromkeys(("<", "<=", ">", ">="), "order")
+            return kinds.get(term.operator, "other")
+    return "other"
 
 
 def _joined_by_subqueries(left: Side, right: Side, how: str, condition: Expression, span: Span | None) -> Side:

@@ -31,6 +31,7 @@ from gpudb.planner.expressions import (
     conjuncts,
 )
 from gpudb.planner.logical import (
+    ASOF,
     Aggregate,
     Filter,
     Join,
@@ -407,6 +408,8 @@ class Unnesting:
         both = [*left.outputs, *(_shifted(output, start) for output in right.outputs)]
         needed = [substitute(term, both) for term in _join_terms(node)]
         needed += [_shifted(condition, start) for condition in right.conditions]
+        if node.kind in ASOF and any(outer_values(term) and _is_no_key(term, start) for term in needed):
+            raise self._unsupported("a condition of ASOF JOIN that is no equality with a value of the row outside")
         read = outer_values(*needed, *right.outputs)
         if read:  # the condition looks outside: values of the left row then, since every one of these has its own pairs
             wanted = [Outer(self.arguments[number].type, number, "") for number in sorted(read)]
@@ -428,7 +431,11 @@ class Unnesting:
     def _outer_join(self, node: Join, left: Dependent, right: Dependent, terms: list[Expression]) -> Dependent:
         """A join that is not INNER, whose condition `terms` is over the columns of both nodes and no outside value."""
         inner = right.node
-        if any(not isinstance(output, Column) for output in right.outputs) and node.kind in ("left", "single"):
+        if any(not isinstance(output, Column) for output in right.outputs) and node.kind in (
+            "left",
+            "single",
+            "asof left",
+        ):
             if outer_values(*right.outputs):
                 raise self._unsupported("a value of the row outside on the right of LEFT JOIN")
             # Outputs become columns, so that they are NULL where the join finds no row.
@@ -514,6 +521,12 @@ def _equality(term: Expression) -> tuple[int, Expression, str] | None:
         if isinstance(one, Outer) and not outer_values(other):
             return one.index, other, term.operator
     return None
+
+
+def _is_no_key(term: Expression, start: int) -> bool:
+    """A condition over the right input, whose columns are those from `start` on, but no equality with an outside value."""
+    over_right = any(isinstance(part, Column) and part.index >= start for part in term.walk())
+    return over_right and _equality(term) is None
 
 
 def _placed(expression: Expression, values: dict[int, Expression], shift: int = 0) -> Expression:

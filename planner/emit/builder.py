@@ -36,6 +36,8 @@ R = RegisterType
 
 READS_WHOLE = (*AT_ROWS, "Compact", "ExpandValidity")
 """Instructions that read columns or registers with all rows of a tile, or columns at row numbers of their own."""
+COLUMNS_AT_ROWS = {"Gather": (0,), "Nearest": (3, 4)}
+"""Inputs that are columns read at row numbers of the instruction's own: they are not picked after a Compact."""
 DOES_MORE = ("Compact", "GroupFind", "GroupIndex", "SplitFixed")
 """Instructions that do more than write the register named as their result."""
 
@@ -226,8 +228,11 @@ class PipelineBuilder:
         """A block instruction with a result register; the same one twice is made once."""
         if name == "ExpandValidity" and self.rows is not None:
             name, signature, operands = "PickValidity", (R.MASK, R.U32), (*operands, self.rows)
-        if name == "Gather":
-            operands = (operands[0], *(self.picked(o) for o in operands[1:] if isinstance(o, Operand)))
+        if name in COLUMNS_AT_ROWS:
+            whole = COLUMNS_AT_ROWS[name]
+            operands = tuple(
+                self.picked(o) if isinstance(o, Operand) and k not in whole else o for k, o in enumerate(operands)
+            )
         key = (name, signature, operands)
         result = self._made.get(key)
         if result is None:

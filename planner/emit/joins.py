@@ -5,6 +5,9 @@ a look-up in the pipeline of the probe side, which goes on with the build side's
 has several rows (found when the program runs, which then is made anew) the probe side is emitted with the number of its
 matches, and a pipeline over the pairs gathers from both.  SEMI, ANTI and marks need no pairs unless a condition looks at both
 sides; then the pairs for which it is TRUE are emitted, and counted by probe row.
+
+The build side of an ASOF join is sorted before it is indexed: among the matches of a key the nearest is found by bisection,
+and the join goes on as a look-up.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 from gpudb.planner.emit.builder import PipelineBuilder, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.join_keys import JoinKeys, build_key
+from gpudb.planner.emit.nearest import Nearest
 from gpudb.planner.expressions import Expression, conjuncts
-from gpudb.planner.logical import Join
+from gpudb.planner.logical import ASOF, Join
 from gpudb.planner.rules.rewriting import columns_read
 from gpudb.program import (
     MORE_THAN_ONE_ROW,
@@ -61,12 +65,13 @@ class Rows:
 
 @record
 class BuildSide:
-    """The indexed rows of a join's right input."""
+    """The indexed rows of a join's right input; of an ASOF join also what they are sorted by, and the place of its words."""
 
     rows: Rows
     index: int
     keys: JoinKeys
     bound: int
+    order: tuple[Value, int] | None = None
 
 
 @record
@@ -110,12 +115,16 @@ class JoinEmitter:
             return self._pairs[node]()
         number = self._numbers.setdefault(node, len(self._numbers))
         by_pairs = node.residual is not None or node.kind in ("inner", "left", "single")
-        looked_up = not by_pairs or self._one_row(node) or not (node.repeats or number in self.repeated)
+        looked_up = (
+            not by_pairs or node.kind in ASOF or self._one_row(node) or not (node.repeats or number in self.repeated)
+        )
         outer, self.query.grouping = self.query.grouping, self.query.grouping and looked_up
         stream = self.query.stream(node.left)
         self.query.grouping = outer
         emitter = stream.emitter()
         keys = [emitter.value(left) for left, _, _ in node.keys]
+        if node.kind in ASOF:
+            return self._nearest(node, number, stream, keys)
         if not by_pairs:
             build = self._build(node, number, "any")
             return self._looked_up(node, stream, keys, build)
@@ -135,34 +144,41 @@ class JoinEmitter:
         """May the right input have one row at most?"""
         return node.kind == "single" and not node.keys and node.residual is None
 
-    def _build(self, node: Join, number: int, form: str) -> BuildSide:
-        """Emit and index the right input; once, however often the join is read."""
+    def _build(
+        self, node: Join, number: int, form: str, nearest: Nearest | None = None, ours: Value | None = None
+    ) -> BuildSide:
+        """Emit and index the right input, for ASOF sorted as `ours` asks; once, however often the join is read."""
         if node in self._built:
             return self._built[node]
         width = len(node.left.columns)
         outer, self.query.grouping = self.query.grouping, False
-        stream = self.query.stream(node.right)
+        stream = self.query.stream(node.right if nearest is None else nearest.sorted(node.right))
         self.query.grouping = outer
         emitter = stream.emitter()
         alive = stream.alive
-        for _, right, null_equal in node.keys:
+        needed = [right for _, right, null_equal in node.keys if not null_equal]
+        for right in needed if nearest is None else [*needed, nearest.theirs]:
             valid = emitter.value(right).valid
-            if not null_equal and valid is not None:
+            if valid is not None:
                 alive, stream.filtered = stream.builder.both(alive, valid), True
         stream.alive = alive
         stream.compact()
         emitter = stream.emitter()
         values = [build_key(emitter, emitter.value(right), null, right.span) for _, right, null in node.keys]
         keys = JoinKeys.plan(values, stream.row_bound)
-        words = [Value(BIGINT, R.I64, word) for word in keys.words(emitter, values)]
         wanted = sorted(k - width for k in self._read(node) if width <= k < node.width)
+        words = [Value(BIGINT, R.I64, word) for word in keys.words(emitter, values)]
+        places = tuple(range(len(wanted), len(wanted) + len(words)))
+        order: tuple[Value, int] | None = None
+        if nearest is not None and ours is not None:
+            theirs = emitter.value(nearest.theirs)
+            order = theirs, len(wanted) + len(words)
+            words.append(Value(BIGINT, R.I64, nearest.word(emitter, theirs, ours)))
         step, became = self.query.emit(stream, [*(stream.values[k] for k in wanted), *words])
-        count = len(wanted)
-        places = tuple(range(count, count + len(words)))
         single = (node.span,) if self._one_row(node) else None
         index = self.query.add(IndexRows(step, places, keys.numbers, form, number, single))
         columns = {k: (place, became[place]) for place, k in enumerate(wanted)}
-        self._built[node] = BuildSide(Rows(step, columns), index, keys, stream.row_bound)
+        self._built[node] = BuildSide(Rows(step, columns), index, keys, stream.row_bound, order)
         return self._built[node]
 
     @staticmethod
@@ -171,6 +187,29 @@ class JoinEmitter:
         return {*node.outputs, *columns_read(node.residual)}
 
     # ------------------------------------------------------------------------------------------- one match at most
+
+    def _nearest(self, node: Join, number: int, stream: Stream, keys: list[Value]) -> Stream:
+        """Go on with the probe side of an ASOF join, each row beside the nearest of its matches."""
+        nearest = Nearest.of(node)
+        builder, emitter = stream.builder, stream.emitter()
+        ours = emitter.value(nearest.ours)
+        build = self._build(node, number, "all", nearest, ours)
+        assert build.order is not None, "the build side of an ASOF join is sorted"
+        theirs, place = build.order
+        word, there = nearest.word(emitter, ours, theirs), ours.valid
+        if nearest.strict:
+            word, has_next = nearest.next_up(emitter, word)
+            there = builder.both(there, has_next)
+        begin, count = self._runs_of(builder, self._entries(node, stream, keys, build), build)
+        matches = builder.column(2, "array", R.U32, build.index)
+        words = builder.column(place, "stored", R.I64, build.rows.step)
+        found = builder.block_once("Nearest", (R.U32,), R.U32, begin, count, word, matches, words)
+        if there is not None:
+            found = builder.make("Keep", R.U32, found, there)
+        matched, row = self._row_found(builder, found)
+        for term in nearest.others:
+            matched = self._condition(builder, stream.values, term, matched)
+        return self._joined(replace(node, kind=ASOF[node.kind]), stream, build.rows, row, matched)
 
     def _looked_up(self, node: Join, stream: Stream, keys: list[Value], build: BuildSide) -> Stream:
         """Go on with the probe side, each row beside the build row that it matches."""

@@ -133,8 +133,8 @@ def _into_join(node: Filter, join: Join) -> Node:
     inputs = dict(enumerate(join.outputs))
     terms = [renumber(term, inputs) for term in conjuncts(node.predicate)]
     kind = join.kind
-    if kind == "left" and any(_rejects_nulls(term, width) for term in terms):
-        kind = "inner"  # rows with NULLs for a right row would be dropped anyway
+    if kind in _WITHOUT_NULLS and any(_rejects_nulls(term, width) for term in terms):
+        kind = _WITHOUT_NULLS[kind]  # rows with NULLs for a right row would be dropped anyway
     left: list[Expression] = []
     condition: list[Expression] = []
     upper: list[Expression] = []
@@ -154,6 +154,9 @@ def _into_join(node: Filter, join: Join) -> Node:
     predicate = conjunction(tuple(upper))
     below = _split(join)
     return below if predicate is None else Filter(node.columns, below, predicate)
+
+
+_WITHOUT_NULLS = {"left": "inner", "asof left": "asof"}
 
 
 def _rejects_nulls(term: Expression, width: int) -> bool:
@@ -182,7 +185,7 @@ def _split(join: Join) -> Node:
             continue
         if read and min(read) >= width:
             right.append(renumber(term, {index: index - width for index in read}))
-        elif join.kind in ("inner", "semi") and all(index < width for index in read):
+        elif join.kind in ("inner", "semi", "asof") and all(index < width for index in read):
             left.append(term)
         elif (key := _key(term, width)) is not None:
             keys.append(key)

@@ -205,3 +205,37 @@ def test_pairs_are_taken_apart(where: Any, rows: int, most: int, least: int, fro
     left, right = outcome(device(*where), builder.pipeline(), parts)
     assert left.tolist() == probe[first:].tolist()
     assert right.tolist() == build[first:].tolist()
+
+
+@everywhere
+@pytest.mark.parametrize("rows", [1, 1025])
+@pytest.mark.parametrize("most", [1, 7, 400])
+def test_the_nearest_match_is_the_first_that_is_not_below(where: Any, rows: int, most: int) -> None:
+    random = np.random.default_rng([rows, most])
+    words = random.integers(-(1 << 63), (1 << 63) - 1, 5_000, endpoint=True) >> random.choice([0, 40, 60], 5_000)
+    runs = [
+        np.sort(random.choice(5_000, count, replace=False)) for count in random.integers(0, most, rows, endpoint=True)
+    ]
+    order = np.argsort(words, kind="stable")  # rows as the build side has them: in the order of their words
+    words = words[order]
+    counts = np.array([len(run) for run in runs])
+    begins = np.cumsum(counts) - counts
+    matches = np.concatenate([*runs, [0]])
+    wanted = np.where(random.random(rows) < 0.5, words[random.integers(0, 5_000, rows)], random.integers(-9, 9, rows))
+    expected = [
+        next((int(row) + 1 for row in run if words[row] >= least), 0) for run, least in zip(runs, wanted, strict=True)
+    ]
+    builder = Builder()
+    columns = [
+        builder.column(Column(kind, stored(values.astype(kind.dtype), kind)))
+        for kind, values in (
+            (R.U32, begins),
+            (R.U32, counts),
+            (R.I64, wanted),
+            (R.U32, matches),
+            (R.I64, words),
+        )
+    ]
+    builder.emit(builder.value("Nearest", (R.U32,), *columns))
+    (found,) = outcome(device(*where), builder.pipeline(), [Part(rows, 0, [c.stored for c in builder.columns], [])])
+    assert found.tolist() == expected
