@@ -94,6 +94,8 @@ def _node(node: Node) -> str:
             return f"Limit {shown}" + (f" offset {text(offset)}" if offset else "")
         case Kept():
             return "Kept: made once"
+        case Numbered():
+            return "Numbered"
         case UnionAll(branches=branches):
             return f"UnionAll of {len(branches)}"
         case Recursive(distinct=is_distinct):

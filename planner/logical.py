@@ -12,7 +12,7 @@ from typing import Any
 
 from gpudb.planner.expressions import AggregateCall, Expression, Literal, Span, WindowCall
 from gpudb.record import record
-from gpudb.types import SqlType
+from gpudb.types import BIGINT, SqlType
 
 OutputColumn = tuple[str, SqlType]
 
@@ -243,6 +243,18 @@ class Kept(Node):
     """The rows of `input`, made once however often they are read."""
 
     input: Node
+
+
+@record
+class Numbered(Node):
+    """The rows of `input` with their numbers, from 0, in one more column: a BIGINT."""
+
+    input: Node
+
+    @classmethod
+    def of(cls, node: Node) -> Numbered:
+        """The rows of a plan, numbered."""
+        return cls((*node.columns, (HIDDEN + "number", BIGINT)), node)
 
 
 @record

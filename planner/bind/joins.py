@@ -29,10 +29,11 @@ from gpudb.planner.expressions import (
     conjunction,
     conjuncts,
 )
-from gpudb.planner.logical import Join, Node, OutputColumn, Project, UnionAll
+from gpudb.planner.logical import Join, Kept, Node, Numbered, OutputColumn, Project, UnionAll
 from gpudb.planner.rules.rewriting import columns_read, renumber
 from gpudb.planner.tokens import plain
 from gpudb.record import record
+from gpudb.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.query import QueryBinder
@@ -106,6 +107,8 @@ def bind_join(query: QueryBinder, left: Side, right: Side, node: Any) -> Side:
     span = span_of(node)
     if method == "ASOF":
         return _asof(query, left, right, node)
+    if method == "POSITIONAL":
+        return _positional(left, right, node)
     if method not in ("", "NATURAL"):
         raise NotSupportedError(f"{method} JOIN is not supported", span=span)
     if kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
@@ -139,12 +142,28 @@ def _compared(query: QueryBinder, left: Side, pairs: list[tuple[Column, Column]]
     )
 
 
+def _positional(left: Side, right: Side, node: Any) -> Side:
+    """POSITIONAL JOIN: the first row beside the first, and so on; NULLs beside what one side has more rows than the other."""
+    span = span_of(node)
+    if any(node.args.get(part) for part in ("side", "kind", "on", "using")):
+        raise BindError("POSITIONAL JOIN takes no condition", span=span)
+    scope = _both(left.scope, right.scope, span)
+    ours, theirs = Numbered.of(left.plan), Numbered.of(right.plan)
+    width, total = len(ours.columns), len(ours.columns) + len(theirs.columns)
+    same = Comparison(BOOLEAN, "=", Column(BIGINT, width - 1, "number"), Column(BIGINT, total - 1, "number"))
+    columns = (*ours.columns, *theirs.columns)
+    pairs = Join(columns, ours, theirs, "left", (), same, tuple(range(total)))
+    both = UnionAll(columns, (pairs, _unmatched(ours, theirs, same, columns)))
+    shown = tuple(part for at, part in enumerate(columns_of(both)) if at not in (width - 1, total - 1))
+    return Side(Project(scope.columns, both, shown), scope)
+
+
 def _asof(query: QueryBinder, left: Side, right: Side, node: Any) -> Side:
     """ASOF JOIN: each left row beside the nearest right row, by equalities and one order; USING's last column is that of >=."""
     side, kind = (str(node.args.get(part) or "").upper() for part in ("side", "kind"))
     span = span_of(node)
-    if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "SEMI", "ANTI"):
-        raise NotSupportedError(f"ASOF {side or kind} JOIN is not supported", span=span)
+    if kind not in ("", "INNER", "OUTER", "SEMI", "ANTI"):
+        raise NotSupportedError(f"ASOF {kind} JOIN is not supported", span=span)
     on, using = node.args.get("on"), [plain(column.name) for column in node.args.get("using") or ()]
     if on is None and not using:
         raise BindError("ASOF JOIN wants ON or USING", span=span)
@@ -176,7 +195,27 @@ def _asof(query: QueryBinder, left: Side, right: Side, node: Any) -> Side:
             "a condition of both sides besides equalities and one inequality is not supported in ASOF JOIN",
             span=other.span or span,
         )
-    return _joined(left, right, "asof left" if side == "LEFT" else "asof", conjunction(terms), pairs, span)
+    how, all_terms = "asof left" if side in ("LEFT", "FULL") else "asof", conjunction(terms)
+    if side not in ("RIGHT", "FULL"):
+        return _joined(left, right, how, all_terms, pairs, span)
+    joined = _joined(left, right, side.lower(), all_terms, pairs, span)
+    joined = replace(joined, plan=_with_the_rest(left.plan, right.plan, how, all_terms, joined.scope.columns))
+    return _merged(query, joined, pairs, len(left.scope.columns)) if side == "FULL" and pairs else joined
+
+
+def _with_the_rest(
+    left: Node, right: Node, how: str, condition: Expression | None, columns: tuple[OutputColumn, ...]
+) -> Node:
+    """An ASOF join and, behind it, the right rows that are the nearest of no left row."""
+    numbered = Numbered.of(right)
+    wide, width, total = (*left.columns, *numbered.columns), len(right.columns), len(columns)
+    found = Join(wide, left, numbered, how, (), condition, tuple(range(total + 1)))
+    kept = Kept(wide, found)
+    same = Comparison(BOOLEAN, "=", columns_of(numbered)[-1], Column(BIGINT, width + 1 + total, "number"))
+    alone = Join(right.columns, numbered, kept, "anti", (), same, tuple(range(width)))
+    nulls = tuple(Literal(type_, None) for _, type_ in left.columns)
+    rest = Project(columns, alone, (*nulls, *columns_of(alone)))
+    return UnionAll(columns, (Project(columns, kept, tuple(columns_of(kept)[:total])), rest))
 
 
 def _sides(term: Expression, width: int) -> str:

@@ -235,6 +235,20 @@ class QueryEmitter:
 
         return Stream(builder, LazyValues([make]), None, node.count)
 
+    def _numbered(self, node: Numbered) -> Stream:
+        stream = self.stream(node.input)
+        if (
+            stream.alive is not None or stream.filtered
+        ):  # numbers are those among the rows alive: they are emitted first
+            stream = self.stream(Kept(node.input.columns, node.input))
+        builder, bound = stream.builder, stream.row_bound
+
+        def number() -> Value:
+            return Value(BIGINT, R.I64, builder.block_once("RowNumber", (R.I64,), R.I64), None, 0, bound)
+
+        makers = [partial(stream.values.__getitem__, k) for k in range(len(node.input.columns))]
+        return replace(stream, values=LazyValues([*makers, number]))
+
     def _scan(self, node: Scan) -> Stream:
         layout = self.catalog.table(node.table)
         assert layout is not None, f"table vanished while planning: {node.table}"

@@ -65,6 +65,10 @@ def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
         case Limit():
             inner, positions = _prune(node.input, wanted)
             return _over(node, inner, positions), positions
+        case Kept():
+            return with_inputs(node, prune_columns), _identity(node)  # the same rows wherever they are read
+        case Numbered():
+            return _numbered(node, wanted)
         case Project():
             return _project(node, wanted)
         case Aggregate():
@@ -120,12 +124,15 @@ def _scan(node: Scan, wanted: set[int]) -> tuple[Node, Positions]:
 
 
 def _numbered(node: Numbered, wanted: set[int]) -> tuple[Node, Positions]:
-    last = len(node.columns) - 1
-    inner, positions = _prune(node.input, wanted - {last})
+    number = len(node.columns) - 1
+    inner, positions = _prune(node.input, wanted - {number})
+    if number not in wanted:
+        return inner, positions
     if inner is node.input:
         return node, _identity(node)
-    kept = [*sorted(positions, key=lambda old: positions[old]), last]
-    return Numbered(_pick(node, kept), inner), _positions(kept)
+    kept = sorted(positions, key=lambda old: positions[old])
+    columns = (*_pick(node, kept), node.columns[number])
+    return Numbered(columns, inner), {**positions, number: len(kept)}
 
 
 def _project(node: Project, wanted: set[int]) -> tuple[Node, Positions]:
