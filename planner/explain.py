@@ -85,8 +85,6 @@ def _node(node: Node) -> str:
             by = f" by {', '.join(map(text, keys))}" if keys else ""
             along = f" order {', '.join(map(_order, order))}" if order else ""
             return f"Window {', '.join(map(text, calls))}{by}{along}"
-        case Numbered():
-            return "Numbered"
         case Picked(picked=picked, expressions=expressions):
             return f"Picked {node.right.columns[picked][0]} of rows {', '.join(map(text, expressions))}"
         case Limit(count=count, offset=offset, percent=percent):

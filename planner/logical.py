@@ -206,13 +206,6 @@ class Window(Node):
 
 
 @record
-class Numbered(Node):
-    """The rows of `input`, with their number, from 0, behind."""
-
-    input: Node
-
-
-@record
 class Picked(Node):
     """Rows of `left` beside values of rows of `right`: of column `picked`, in the row whose number each expression says.
 

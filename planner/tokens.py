@@ -69,7 +69,7 @@ _LITERAL_TYPES = frozenset({*TYPE_NAMES, *KNOWN_TYPES, "decimal", "numeric", "de
 _LITERAL_TYPE_STARTS = _LITERAL_TYPES | {"character", "timestamp with time zone", "time with time zone"}
 
 # Words for which `_Rewriter.step` may do something, besides "... TIME ZONE", before "(" and in column definitions.
-_REWRITTEN = _LITERAL_TYPE_STARTS | frozenset("( ) ? :: as interval + . # except".split())
+_REWRITTEN = _LITERAL_TYPE_STARTS | frozenset("( ) ? :: as interval + . # groups except".split())
 
 INTERVAL_UNITS = {
     name: unit

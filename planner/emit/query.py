@@ -405,20 +405,6 @@ class QueryEmitter:
             self._orders[node] = self._sort(node)
         return self._orders[node]
 
-    def _numbered(self, node: Numbered) -> Stream:
-        """Rows are numbered where they are read again, with those before them."""
-        stream = self.stream(node.input)
-        if stream.alive is not None or stream.builder.rows is not None or not isinstance(node.input, Sort):
-            stream.compact()
-            step, became = self.emit(stream, [stream.values[k] for k in range(len(node.input.columns))])
-            stream = self.open(Left((step,), became, stream.row_bound))
-        builder, bound = stream.builder, stream.row_bound
-        makers: list[Callable[[], Value]] = [
-            partial(stream.values.__getitem__, k) for k in range(len(node.input.columns))
-        ]
-        makers.append(lambda: Value(BIGINT, R.I64, builder.block_once("RowNumber", (R.I64,), R.I64), None, 0, bound))
-        return replace(stream, values=LazyValues(makers))
-
     def _picked(self, node: Picked) -> Stream:
         """Values are read at places in the order: the sorted rows themselves are not."""
         left = self._sorted(node.right)

@@ -65,10 +65,6 @@ def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
         case Limit():
             inner, positions = _prune(node.input, wanted)
             return _over(node, inner, positions), positions
-        case Kept():
-            return with_inputs(node, prune_columns), _identity(node)  # the same rows wherever they are read
-        case Numbered():
-            return _numbered(node, wanted)
         case Project():
             return _project(node, wanted)
         case Aggregate():
@@ -174,7 +170,7 @@ def _window(node: Window, wanted: set[int]) -> tuple[Node, Positions]:
     kept = sorted(moves, key=lambda old: moves[old])
     fewer = replace(node, calls=tuple(node.calls[index - width] for index in calls))
     moved = map_expressions(fewer, lambda expression: _moved(expression, positions))
-    return replace(moved, columns=_pick(node, kept), input=inner), moves  # type: ignore[call-arg]  # a Window
+    return replace(moved, columns=_pick(node, kept), input=inner), moves
 
 
 def _union(node: UnionAll, wanted: set[int]) -> tuple[Node, Positions]:

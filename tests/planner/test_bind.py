@@ -422,7 +422,6 @@ def test_a_missing_table_of_a_statement_is_a_catalog_error() -> None:
 @pytest.mark.parametrize(
     "sql, construct",
     [
-        ("SELECT * FROM t POSITIONAL JOIN t AS u", "POSITIONAL JOIN"),
         ("SELECT * FROM t FULL JOIN LATERAL (SELECT t.i) AS u ON true", "FULL JOIN of a subquery"),
         ("SELECT i FROM t WHERE i IN (SELECT u.i FROM t AS u WHERE u.a = t.b LIMIT 2)", "a row outside of it"),
         ("SELECT * FROM t FULL JOIN t AS u ON t.i = (SELECT 1)", "a subquery in ON of FULL JOIN"),
