@@ -22,11 +22,13 @@ from gpudb.planner.expressions import (
     Column,
     Comparison,
     Expression,
+    Frame,
     IsNull,
     Literal,
     Not,
     Outer,
     Span,
+    WindowCall,
     conjunction,
     conjuncts,
 )
@@ -347,25 +349,36 @@ class Unnesting:
         return replace(state, node=Sort(state.node.columns, state.node, sort_keys))
 
     def _limit(self, node: Limit) -> Dependent:
-        """LIMIT 1: the first row of each combination of outside values."""
+        """The rows from the offset on, so many of them, of each combination of outside values."""
+        if node.percent:
+            raise self._unsupported("LIMIT in percent")
         count = None if node.count is None else node.count.value
-        if node.percent or count is None or (node.offset is not None and node.offset.value):
-            raise self._unsupported("OFFSET, or LIMIT in percent,")
+        start = 0 if node.offset is None else node.offset.value
         state = self._of(node.input)
-        if count == 0:
+        if count == 0 or (state.counts is not None and start):
             state = self._rows(node.input)
             return replace(state, node=where(state.node, [Literal(BOOLEAN, False)]))
         if state.counts is not None:
             return state
-        if count > 1:
-            raise self._unsupported("LIMIT of more than one row")
-        return self._first(state)
+        return self._first(state) if count == 1 and not start else self._sliced(state, start, count)
 
     def _first(self, state: Dependent) -> Dependent:
         bound, wide = self._widened(state)
         width, all_ = len(state.outputs), len(wide.columns)
         first = first_of_each(wide, list(range(width, all_)), all_) if width < all_ else _only_first(wide)
         return replace(bound, node=first, outputs=columns_of(first)[:width])
+
+    def _sliced(self, state: Dependent, start: int, count: int | None) -> Dependent:
+        bound, wide = self._widened(state)
+        width = len(state.outputs)
+        call = WindowCall(BIGINT, "row_number", (), (), (), (), Frame())
+        keys = tuple(columns_of(wide)[width:])
+        rows = Window((*wide.columns, ("number", BIGINT)), wide, keys, (), (call,))
+        number = columns_of(rows)[-1]
+        terms = [Comparison(BOOLEAN, ">", number, Literal(BIGINT, start))] if start else []
+        if count is not None:
+            terms.append(Comparison(BOOLEAN, "<=", number, Literal(BIGINT, start + count)))
+        return replace(bound, node=where(rows, terms), outputs=columns_of(rows)[:width])
 
     def _widened(self, state: Dependent, *more: Expression) -> tuple[Dependent, Node]:
         """(the bound rows with their conditions over: a plan of the outputs and, behind them, the outside values)."""
