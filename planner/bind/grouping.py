@@ -8,7 +8,9 @@ from typing import Any
 
 from gpudb.errors import BindError
 from gpudb.planner.bind.context import Context
-from gpudb.planner.expressions import AggregateCall, Column, Expression, Literal
+from gpudb.planner.bind.subqueries import Subquery
+from gpudb.planner.expressions import AggregateCall, Column, Expression, Literal, Outer
+from gpudb.planner.rules.rewriting import bottom_up, map_expressions
 from gpudb.record import record
 from gpudb.types import BIGINT
 
@@ -98,6 +100,8 @@ class Groups:
                 span=expression.span,
                 hint=f"add it to GROUP BY, or write any_value({expression.name})",
             )
+        if isinstance(expression, Subquery):
+            expression = self._with_keys_outside(expression)
         return map_children(expression, self.rewrite)
 
     def _of_keys(self, call: AggregateCall) -> AggregateCall:
@@ -111,3 +115,42 @@ class Groups:
         if not found:
             found = [Column(key.type, index, "") for index, key in enumerate(self.keys)]
         return replace(call, arguments=tuple(found))
+
+    def _with_keys_outside(self, subquery: Subquery) -> Subquery:
+        """The subquery with each key that it computes of outside values, `t.a + 1` of GROUP BY a + 1, as one such value."""
+        arguments = list(subquery.arguments)
+
+        def raised(part: Expression) -> Expression:
+            return arguments[part.index] if isinstance(part, Outer) else part
+
+        def placed(part: Expression) -> Expression:
+            if not isinstance(part, Outer | Column | Literal) and not _reads_rows(part):
+                value = part.transform(raised)
+                index = self.positions.get(by_value(value))
+                if index is not None:
+                    self.context.consume(value)
+                    self.context.consume(self.keys[index])
+                    if value not in arguments:
+                        arguments.append(value)
+                    return Outer(part.type, arguments.index(value), "key", span=part.span)
+            return map_children(part, placed)
+
+        plan = bottom_up(subquery.plan, lambda node: map_expressions(node, placed))
+        if plan is subquery.plan:
+            return subquery
+        used: list[Expression] = []
+
+        def renumbered(part: Expression) -> Expression:
+            if not isinstance(part, Outer):
+                return part
+            if arguments[part.index] not in used:
+                used.append(arguments[part.index])
+            return replace(part, index=used.index(arguments[part.index]))
+
+        plan = bottom_up(plan, lambda node: map_expressions(node, lambda inner: inner.transform(renumbered)))
+        return replace(subquery, plan=plan, arguments=tuple(used))
+
+
+def _reads_rows(expression: Expression) -> bool:
+    """Does it read the rows of its own query, or is it an aggregate of them?"""
+    return any(isinstance(part, Column | AggregateCall) for part in expression.walk())
