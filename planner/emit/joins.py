@@ -21,9 +21,9 @@ from gpudb.planner.emit.builder import PipelineBuilder, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.join_keys import JoinKeys, build_key
 from gpudb.planner.emit.nearest import Nearest
-from gpudb.planner.expressions import Expression, conjuncts
-from gpudb.planner.logical import ASOF, Join
-from gpudb.planner.rules.rewriting import columns_read
+from gpudb.planner.expressions import Column, Expression, conjuncts
+from gpudb.planner.logical import ASOF, Aggregate, Filter, Join, Kept, Limit, Node, Project, Sort, Values
+from gpudb.planner.rules.rewriting import columns_read, substitute
 from gpudb.program import (
     MORE_THAN_ONE_ROW,
     CountPairs,
@@ -42,6 +42,25 @@ if TYPE_CHECKING:
     from gpudb.planner.emit.query import QueryEmitter, Stream
 
 R = RegisterType
+
+
+EVERY = -1
+"""Among the numbers of joins: all joins are taken to have repeated keys, but where the plan says that they cannot."""
+
+
+def one_row_a_key(node: Node, keys: Sequence[Expression]) -> bool:
+    """Does the plan itself say that a node has one row at most of each key?"""
+    match node:
+        case Filter(input=below) | Sort(input=below) | Limit(input=below) | Kept(input=below):
+            return one_row_a_key(below, keys)
+        case Project(input=below):
+            return one_row_a_key(below, [substitute(key, node.expressions) for key in keys])
+        case Aggregate():
+            plain = {key.index for key in keys if isinstance(key, Column)}
+            return plain.issuperset(range(len(node.keys)))
+        case Values():
+            return len(node.rows) <= 1
+    return False
 
 
 @record
@@ -115,9 +134,7 @@ class JoinEmitter:
             return self._pairs[node]()
         number = self._numbers.setdefault(node, len(self._numbers))
         by_pairs = node.residual is not None or node.kind in ("inner", "left", "single")
-        looked_up = (
-            not by_pairs or node.kind in ASOF or self._one_row(node) or not (node.repeats or number in self.repeated)
-        )
+        looked_up = not by_pairs or node.kind in ASOF or self._one_row(node) or not self._repeats(node, number)
         outer, self.query.grouping = self.query.grouping, self.query.grouping and looked_up
         stream = self.query.stream(node.left)
         self.query.grouping = outer
@@ -136,6 +153,12 @@ class JoinEmitter:
             return self._only_match(node, stream, keys, build)
         self._pairs[node] = self._paired(node, stream, keys, build)
         return self._pairs[node]()
+
+    def _repeats(self, node: Join, number: int) -> bool:
+        """Is the build side taken to have several rows of a key?"""
+        if node.repeats or number in self.repeated:
+            return True
+        return EVERY in self.repeated and not one_row_a_key(node.right, [right for _, right, _ in node.keys])
 
     # ------------------------------------------------------------------------------------------- the build side
 

@@ -18,7 +18,7 @@ from gpudb.planner.emit.aggregates import GREATEST_WORD, Accumulators, Feed, Fin
 from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter, common_form
 from gpudb.planner.emit.group_keys import GroupKeys, make_key
-from gpudb.planner.emit.joins import JoinEmitter, Rows
+from gpudb.planner.emit.joins import EVERY, JoinEmitter, Rows
 from gpudb.planner.emit.ranges import integer_register
 from gpudb.planner.emit.recursion import recursion
 from gpudb.planner.emit.set_operations import both_sides, counted_groups
@@ -78,6 +78,7 @@ from gpudb.record import record, replace
 from gpudb.types import BIGINT, RegisterType
 
 R = RegisterType
+MOST_TRIED = 2  # joins whose build sides turn out to have repeated keys, one by one
 
 
 class LazyValues(Sequence[Value]):
@@ -772,5 +773,9 @@ def emit_program(
 
 
 def _repeated(plan: Node, catalog: Catalog, exact: bool, repeated: frozenset[int], join: int) -> Program:
-    """The program for one more join whose build side has several rows of a key."""
-    return emit_program(plan, catalog, exact=exact, repeated=repeated | {join})
+    """The program for one more join whose build side has several rows of a key.
+
+    Every one costs a run, up to where it was met, and an emission: behind two of them the others are not tried one by one.
+    """
+    more = {join, EVERY} if len(repeated) == MOST_TRIED else {join}
+    return emit_program(plan, catalog, exact=exact, repeated=repeated | more)

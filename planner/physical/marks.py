@@ -34,7 +34,7 @@ def mark_repeats(node: Node, estimator: Estimator) -> Node:
     """
 
     def marked(inner: Node) -> Node:
-        if not isinstance(inner, Join) or not inner.keys:
+        if not isinstance(inner, Join):
             return inner
         right = estimator.of(inner.right)
         values = prod(distinct_values(key, right) for _, key, _ in inner.keys)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import gpudb
 from gpudb import vm
 from gpudb.errors import MemoryLimitError
+from gpudb.planner.emit import query
 
 ROWS = 700
 
@@ -93,4 +96,34 @@ def test_a_join_whose_statistics_tell_that_keys_repeat_expects_it_at_once() -> N
     sql = "SELECT count(*) FROM t a JOIN t b USING (k)"
     first, again = connection.execute(sql), connection.execute(sql)
     assert first.fetchone() == again.fetchone() == (500,)
+    assert first.receipt["tiles_run"] == again.receipt["tiles_run"]
+
+
+def test_joins_that_all_meet_repeated_keys_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = gpudb.connect()
+    connection.execute("CREATE TABLE t AS SELECT (range % 5) * (range % 5) * 9999 + range % 5 AS k FROM range(10)")
+    made: list[frozenset[int]] = []
+    emitted = query.emit_program
+
+    def counted(*arguments: Any, repeated: frozenset[int] = frozenset(), **named: Any) -> Any:
+        made.append(repeated)
+        return emitted(*arguments, repeated=repeated, **named)
+
+    monkeypatch.setattr(query, "emit_program", counted)
+    # Each alone, behind LEFT JOIN, so that each is met by a run of its own.
+    joins = " ".join(f"LEFT JOIN t AS t{n} ON t{n}.k = t{n - 1}.k" for n in range(1, 7))
+    assert connection.execute(f"SELECT count(*) FROM t AS t0 {joins}").fetchone() == (5 * 2**7,)
+    assert len(made) == 3, "two were met one by one, the third stands for all"
+    unique = " ".join(f"LEFT JOIN (SELECT DISTINCT k FROM t) AS u{n} ON u{n}.k = t0.k" for n in range(1, 4))
+    made.clear()
+    assert connection.execute(f"SELECT count(*) FROM t AS t0 {joins} {unique}").fetchone() == (5 * 2**7,)
+    assert len(made) == 3
+
+
+def test_a_join_without_keys_expects_all_rows_of_its_build_side_at_once() -> None:
+    connection = gpudb.connect()
+    connection.execute("CREATE TABLE t AS SELECT range AS k FROM range(50)")
+    sql = "SELECT count(*) FROM t a JOIN t b ON a.k < b.k"
+    first, again = connection.execute(sql), connection.execute(sql)
+    assert first.fetchone() == again.fetchone() == (1225,)
     assert first.receipt["tiles_run"] == again.receipt["tiles_run"]
