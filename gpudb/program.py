@@ -23,6 +23,7 @@ import numpy as np
 from gpudb.errors import InternalError
 from gpudb.instruction_set import INSTRUCTION, instruction_set
 from gpudb.opcodes import Variant
+from gpudb.opcodes.sinks import CONSECUTIVE
 from gpudb.record import record
 from gpudb.types import RegisterType, SqlType
 
@@ -890,9 +891,7 @@ def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -
             kind, first, _ = operands[0]
             if kind != REGISTER:
                 raise InternalError(f"a result must be a register: {where}")
-            written.add(first)
-            if opcode.name == "SplitFixed":
-                written.update((first + 1, first + 2))
+            written.update(range(first, first + CONSECUTIVE.get(opcode.name, 1)))
     places: dict[int, int] = {}
     for register, (type_, offset) in enumerate(pipeline.registers):
         if offset + type_.width > pipeline.arena:

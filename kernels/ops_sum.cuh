@@ -79,6 +79,31 @@ DEVICE void op_SplitFixed(const Tile& tile, const Instruction& ins) {
     if (inexact) tile.launch->flags[FLAG_INEXACT] = 1;
 }
 
+/// r[p0] and the five registers after it = lanes, the least first, of the product of the lanes p1.. and p2..  No lane waits.
+template <class T, class X, class Y>
+DEVICE void op_SplitProduct(const Tile& tile, const Instruction& ins) {
+    const int64 stride = tile.launch->tile_rows;
+    int64* RESTRICT out = result<int64>(tile, ins.p[0]);
+    const int64* RESTRICT x = operand<int64>(tile, ins.p[1]);
+    const int64* RESTRICT y = operand<int64>(tile, ins.p[2]);
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) {
+        const int64 a0 = x[i], a1 = x[i + stride], a2 = x[i + 2 * stride];
+        const int64 b0 = y[i], b1 = y[i + stride], b2 = y[i + 2 * stride];
+        int128 part = int128(a2) * b2;
+        out[i] = int64(uint64(part) & 0xFFFFFFFFull);
+        part = (part >> 32) + int128(a1) * b2 + int128(a2) * b1;
+        out[i + stride] = int64(uint64(part) & 0xFFFFFFFFull);
+        part = (part >> 32) + int128(a0) * b2 + int128(a1) * b1 + int128(a2) * b0;
+        out[i + 2 * stride] = int64(uint64(part) & 0xFFFFFFFFull);
+        part = (part >> 32) + int128(a0) * b1 + int128(a1) * b0;
+        out[i + 3 * stride] = int64(uint64(part) & 0xFFFFFFFFull);
+        part = (part >> 32) + int128(a0) * b0;
+        out[i + 4 * stride] = int64(uint64(part) & 0xFFFFFFFFull);
+        out[i + 5 * stride] = int64(part >> 32);
+    }
+}
+
 /// limbs[i] x 2^(32 i) = the size of the sum of parts[i] x 2^(32 i), i < count, signed parts; count + 2 limbs.  True where
 /// the sum is negative.
 DEVICE bool carry_limbs(const int64* parts, int count, uint32* limbs) {
@@ -292,6 +317,29 @@ DEVICE float64 correlation_of(const int64* x, int64 count) {
     return times_power(ratio, 32 * both.limbs - 16 * (x_square.limbs + y_square.limbs));
 }
 
+#define LANES_OF_PRODUCT 6
+
+/// The same from sums of lanes: 3 words of x and of y, the greatest first, and 6 of x * y, the least first.
+NOINLINE Scaled lane_covariance(const int64* x, const int64* y, const int64* xy, int64 n) {
+    const int64 x_parts[3] = {x[2], x[1], x[0]}, y_parts[3] = {y[2], y[1], y[0]};
+    uint32 a[8], b[5];
+    int64 total[12];
+    for (int k = 0; k < 12; ++k) total[k] = 0;
+    const bool below = carry_limbs(xy, LANES_OF_PRODUCT, a);
+    for (int i = 0; i < LANES_OF_PRODUCT + 2; ++i) {
+        add_limb_product(total, i, a[i], uint32(n), below);
+        add_limb_product(total, i + 1, a[i], uint64(n) >> 32, below);
+    }
+    const bool same = carry_limbs(x_parts, 3, a) == carry_limbs(y_parts, 3, b);
+    for (int i = 0; i < 5; ++i) for (int j = 0; j < 5; ++j) add_limb_product(total, i + j, a[i], b[j], same);
+    uint32 limbs[14];
+    const bool negative = carry_limbs(total, 12, limbs);
+    const int highest = top_limb(limbs, 14);
+    if (highest < 0) return Scaled{0.0, 0};
+    const float64 size = round_size(limbs, highest, -32 * highest);
+    return Scaled{negative ? -size : size, highest - 4};  // lanes of 2^-64 each, so products of 2^-128
+}
+
 /// r[p0] = variance of the groups in r[p1] with count in word p2 and sums in words p3..; divisor n - p4.  No lane waits.
 template <class T, class I>
 DEVICE void op_WideVariance(const Tile& tile, const Instruction& ins) {
@@ -332,5 +380,60 @@ DEVICE void op_WideCorrelation(const Tile& tile, const Instruction& ins) {
     EACH_ROW(i, rows) {
         const int64* words = table.words + group[i] * table.stride;
         out[i] = correlation_of(words + plain(ins.p[3]), words[plain(ins.p[2])]);
+    }
+}
+
+/// r[p0] = variance of the groups in r[p1] with count in word p2 and sums of lanes in words p3..; divisor n - p4.  No lane waits.
+template <class T, class I>
+DEVICE void op_LaneVariance(const Tile& tile, const Instruction& ins) {
+    float64* RESTRICT out = result<float64>(tile, ins.p[0]);
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
+    const GroupTable& table = *tile.launch->source;
+    const int64 less = plain(ins.p[4]);
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) {
+        const int64* words = table.words + group[i] * table.stride;
+        const int64 count = words[plain(ins.p[2])];
+        const int64* sums = words + plain(ins.p[3]);
+        if (count <= less) { out[i] = 0.0; continue; }
+        const Scaled square = lane_covariance(sums, sums, sums + 3, count);
+        out[i] = times_power(square.value / float64(count) / float64(count - less), 32 * square.limbs);
+    }
+}
+
+/// r[p0] = covariance of the groups in r[p1] with count in word p2 and sums of lanes in words p3..; divisor n - p4.  No lane waits.
+template <class T, class I>
+DEVICE void op_LaneCovariance(const Tile& tile, const Instruction& ins) {
+    float64* RESTRICT out = result<float64>(tile, ins.p[0]);
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
+    const GroupTable& table = *tile.launch->source;
+    const int64 less = plain(ins.p[4]);
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) {
+        const int64* words = table.words + group[i] * table.stride;
+        const int64 count = words[plain(ins.p[2])];
+        const int64* sums = words + plain(ins.p[3]);
+        if (count <= less) { out[i] = 0.0; continue; }
+        const Scaled both = lane_covariance(sums, sums + 3, sums + 6, count);
+        out[i] = times_power(both.value / float64(count) / float64(count - less), 32 * both.limbs);
+    }
+}
+
+/// r[p0] = correlation of the groups in r[p1] with count in word p2 and sums of lanes in words p3...  No lane waits.
+template <class T, class I>
+DEVICE void op_LaneCorrelation(const Tile& tile, const Instruction& ins) {
+    float64* RESTRICT out = result<float64>(tile, ins.p[0]);
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[1]);
+    const GroupTable& table = *tile.launch->source;
+    const int rows = tile.rows;
+    EACH_ROW(i, rows) {
+        const int64* words = table.words + group[i] * table.stride;
+        const int64 count = words[plain(ins.p[2])];
+        const int64* x = words + plain(ins.p[3]);
+        const int64 *y = x + 3, *xx = y + 3, *yy = xx + LANES_OF_PRODUCT, *xy = yy + LANES_OF_PRODUCT;
+        const Scaled x_square = lane_covariance(x, x, xx, count), y_square = lane_covariance(y, y, yy, count);
+        const Scaled both = lane_covariance(x, y, xy, count);
+        const float64 ratio = both.value / exact_sqrt(x_square.value * y_square.value);
+        out[i] = times_power(ratio, 32 * both.limbs - 16 * (x_square.limbs + y_square.limbs));
     }
 }

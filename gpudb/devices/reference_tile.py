@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,10 @@ class WideSums:
         if positive or negative:
             return float("inf") if positive else float("-inf")
         return rounded(self.totals[group], PRODUCT_EXPONENT)
+
+
+Covariance = Callable[[int, int], tuple[np.float64, int]]
+"""Of a group and its count: (value, exponent) as covariance() gives them."""
 
 
 def _mantissas(x: Array) -> tuple[Array, Array]:
@@ -422,6 +427,46 @@ class Tile:
         self.inexact |= not bool((fits & (rest == 0.0)).all())
         return lanes
 
+    def SplitProduct(self, out: Operand, x: Operand, y: Operand) -> None:
+        rest = self._joined_lanes(x) * self._joined_lanes(y)
+        for k in range(5):
+            self.registers[out.number + k] = (rest & 0xFFFFFFFF).astype(np.int64)
+            rest = rest >> 32
+        self.registers[out.number + 5] = rest.astype(np.int64)
+
+    def _joined_lanes(self, x: Operand) -> Array:
+        """(rows,) Python integers, in units of the last of three lanes."""
+        high, middle, low = (self.registers[x.number + k].astype(object) for k in range(3))
+        return (high << 64) + (middle << 32) + low
+
+    def _lane_sums(self, word: int, group: int) -> int:
+        high, middle, low = self.source.words[group, word : word + 3].tolist()
+        return int((high << 64) + (middle << 32) + low)
+
+    def _lane_products(self, word: int, group: int) -> int:
+        return sum(int(lane) << 32 * k for k, lane in enumerate(self.source.words[group, word : word + 6]))
+
+    def _lane_covariance(self, x: int, y: int, xy: int, group: int, count: int) -> tuple[np.float64, int]:
+        """As covariance(), of words that sum lanes."""
+        total = count * self._lane_products(xy, group) - self._lane_sums(x, group) * self._lane_sums(y, group)
+        if total == 0:
+            return np.float64(0.0), 0
+        exponent = (abs(total).bit_length() - 1 - 128) // 32 * 32
+        return np.float64(rounded(total, -128 - exponent)), exponent
+
+    def LaneVariance(self, out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
+        x = sums.number
+        self._covariances(out, rows, count, less, partial(self._lane_covariance, x, x, x + 3))
+
+    def LaneCovariance(self, out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
+        x = sums.number
+        self._covariances(out, rows, count, less, partial(self._lane_covariance, x, x + 3, x + 6))
+
+    def LaneCorrelation(self, out: Operand, rows: Operand, count: Operand, sums: Operand) -> None:
+        x = sums.number
+        pairs = [(x, x, x + 6), (x + 3, x + 3, x + 12), (x, x + 3, x + 18)]
+        self._correlations(out, rows, count, *(partial(self._lane_covariance, *words) for words in pairs))
+
     def FixedToFloat(self, out: Operand, rows: Operand, word: Operand, scale: Operand) -> None:
         exponent = 1 - int(np.frexp(self.constant(scale, R.F64))[1])  # of 1 / scale, a power of two
         lanes = self.source.words[:, word.number : word.number + 3]
@@ -441,31 +486,34 @@ class Tile:
 
     def WideVariance(self, out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
         x, xx = self._sums(sums.number, 2)
-        self._covariances(out, rows, count, less, x, x, xx)
+        self._covariances(out, rows, count, less, partial(covariance, x, x, xx))
 
     def WideCovariance(self, out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
-        self._covariances(out, rows, count, less, *self._sums(sums.number, 3))
+        self._covariances(out, rows, count, less, partial(covariance, *self._sums(sums.number, 3)))
 
-    def _covariances(
-        self, out: Operand, rows: Operand, count: Operand, less: Operand, x: WideSums, y: WideSums, xy: WideSums
-    ) -> None:
+    def _covariances(self, out: Operand, rows: Operand, count: Operand, less: Operand, both_of: Covariance) -> None:
         def value(group: int) -> float:
             n = int(self.source.words[group, count.number])
             if n <= less.number:
                 return 0.0
-            both, exponent = covariance(x, y, xy, group, n)
+            both, exponent = both_of(group, n)
             return np.ldexp(both / n / (n - less.number), exponent)
 
         self._per_group(out, rows, value)
 
     def WideCorrelation(self, out: Operand, rows: Operand, count: Operand, sums: Operand) -> None:
         x, xx, y, yy, xy = self._sums(sums.number, 5)
+        pairs = [(x, x, xx), (y, y, yy), (x, y, xy)]
+        self._correlations(out, rows, count, *(partial(covariance, *of) for of in pairs))
 
+    def _correlations(
+        self, out: Operand, rows: Operand, count: Operand, of_x: Covariance, of_y: Covariance, of_both: Covariance
+    ) -> None:
         def value(group: int) -> float:
             n = int(self.source.words[group, count.number])
-            x_square, x_exponent = covariance(x, x, xx, group, n)
-            y_square, y_exponent = covariance(y, y, yy, group, n)
-            both, exponent = covariance(x, y, xy, group, n)
+            x_square, x_exponent = of_x(group, n)
+            y_square, y_exponent = of_y(group, n)
+            both, exponent = of_both(group, n)
             return np.ldexp(both / np.sqrt(x_square * y_square), exponent - (x_exponent + y_exponent) // 2)
 
         self._per_group(out, rows, value)

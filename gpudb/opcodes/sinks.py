@@ -88,6 +88,17 @@ def SplitFixed(out: Operand, x: Operand, keep: Operand, scale: Operand) -> None:
     """Three consecutive registers of fixed-point lanes, so that GroupAdd sums floats exactly; sticky flag as above."""
 
 
+@block_opcode("{out}.. = lanes of {x}.. * {y}..", [(R.I64, R.I64, R.I64)])
+def SplitProduct(out: Operand, x: Operand, y: Operand) -> None:
+    """Six consecutive registers, the least first, of 32 bits each and a sign in the last: the exact product of two values in
+    the three lanes of SplitFixed, so that GroupAdd sums products exactly.
+    """
+
+
+CONSECUTIVE = {"SplitFixed": 3, "SplitProduct": 6}
+"""Opcodes that write several consecutive registers: how many."""
+
+
 @block_opcode("{out} = group of key {keys} where {alive}", [(R.U32, R.I64)])
 def GroupFind(out: Operand, keys: Operand, alive: Operand, key_words: Operand) -> None:
     """Find or insert each row's key (consecutive registers of 64-bit words) in the hash table.
@@ -254,6 +265,21 @@ def WideVariance(out: Operand, rows: Operand, count: Operand, sums: Operand, les
 @block_opcode("{out} = covariance of group {rows}", [(R.F64, R.U32)])
 def WideCovariance(out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
     """(sum of x * y - sum of x * sum of y / n) / (n - less) from exact sums of x, y and x * y, as WideVariance."""
+
+
+@block_opcode("{out} = variance of group {rows}, by lanes", [(R.F64, R.U32)])
+def LaneVariance(out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
+    """WideVariance from sums of lanes: 3 words of x, then 6 of x * x.  Times the square of the lanes' scale."""
+
+
+@block_opcode("{out} = covariance of group {rows}, by lanes", [(R.F64, R.U32)])
+def LaneCovariance(out: Operand, rows: Operand, count: Operand, sums: Operand, less: Operand) -> None:
+    """WideCovariance from sums of lanes: 3 words of x, 3 of y, then 6 of x * y.  Times the product of the lanes' scales."""
+
+
+@block_opcode("{out} = correlation of group {rows}, by lanes", [(R.F64, R.U32)])
+def LaneCorrelation(out: Operand, rows: Operand, count: Operand, sums: Operand) -> None:
+    """WideCorrelation from sums of lanes: 3 words of x, 3 of y, then 6 each of x * x, y * y and x * y."""
 
 
 @block_opcode("{out} = correlation of group {rows}", [(R.F64, R.U32)])

@@ -175,7 +175,7 @@ class _Aggregation:
         sort_keys = tuple(SortKey(key, False, False) for key in columns_of(rows)[:width])
         last = columns_of(rows)[width]
         sort = Sort(rows.columns, rows, (*sort_keys, SortKey(last, descending, False)))
-        numbered = Numbered((*rows.columns, ("row", BIGINT)), sort)
+        numbered = Numbered.of(sort)
         row = columns_of(numbered)[-1]
         groups = Aggregate(
             (*self.columns, ("start", BIGINT), ("rows", BIGINT)),

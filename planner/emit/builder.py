@@ -38,7 +38,7 @@ READS_WHOLE = (*AT_ROWS, "Compact", "ExpandValidity")
 """Instructions that read columns or registers with all rows of a tile, or columns at row numbers of their own."""
 COLUMNS_AT_ROWS = {"Gather": (0,), "Nearest": (3, 4)}
 """Inputs that are columns read at row numbers of the instruction's own: they are not picked after a Compact."""
-DOES_MORE = ("Compact", "GroupFind", "GroupIndex", "SplitFixed")
+DOES_MORE = ("Compact", "GroupFind", "GroupIndex", "SplitFixed", "SplitProduct")
 """Instructions that do more than write the register named as their result."""
 
 

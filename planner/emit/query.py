@@ -610,7 +610,7 @@ class QueryEmitter:
             replace(inner.value(second, rows, len(values) + k), valid=None) for k in range(len(arguments))
         ]
         group = None if not node.keys else keys.locate(second, outer_values, None)
-        outer_feed = Feed(accumulators, second, group, None)
+        outer_feed = Feed(accumulators, second, group, None, direct=False)
         supply = iter(distinct_values)
         finish = outer_feed.aggregate(replace(call, distinct=False), lambda _: next(supply), None)
         outer_feed.finish(first_rows=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from gpudb.opcodes.sinks import CONSECUTIVE
 from gpudb.planner.emit.builder import PipelineBuilder
 from gpudb.program import (
     COLUMN,
@@ -60,7 +61,7 @@ def sliced(
 
 def _written(ins: Instruction) -> range:
     first = ins.operands[0].number
-    return range(first, first + (3 if ins.variant.opcode.name == "SplitFixed" else 1))
+    return range(first, first + CONSECUTIVE.get(ins.variant.opcode.name, 1))
 
 
 def _read(ins: Instruction) -> set[int]:

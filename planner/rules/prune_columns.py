@@ -75,8 +75,6 @@ def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
             return _union(node, wanted)
         case Given():
             return node, _identity(node)
-        case Numbered():
-            return _numbered(node, wanted)
         case SetOperation() | Recursive() | Kept() | Picked():
             return with_inputs(node, prune_columns), _identity(node)  # rows are compared whole, or read several times
         case Join():

@@ -367,6 +367,45 @@ def test_exact_sums_variances_and_correlations(where: Any, kind: str, rows: int)
 
 
 @everywhere
+@pytest.mark.parametrize("rows", [1, 2, 700])
+def test_moments_by_lanes(where: Any, rows: int) -> None:
+    capacity, random = 3, seeded(11, rows)
+    builder, words = Builder(), Words()
+    group = builder.column(Column(R.U32, stored(random.integers(0, capacity + 1, rows), R.U32)))
+    keep = builder.column(Column(R.MASK, stored(random.random(rows) < 0.8, R.MASK)))
+    scale = builder.constant(R.F64, 2.0**8)
+    builder.block("GroupFirst", (R.U32,), group)
+    count = words.take("add", 0)
+    counted = builder.make("Convert", (R.I64, R.MASK), "v", keep)
+    builder.block("GroupAdd1", (R.U32,), group, count, counted)
+    split = []
+    for _ in range(2):
+        value = builder.column(Column(R.F64, stored(fixed_point_values(rows, random), R.F64)))
+        split.append((builder.value("SplitFixed", (R.I64, R.F64), value, keep, scale, count=3), 3))
+    (x, _), (y, _) = split
+    for left, right in ((x, x), (y, y), (x, y)):
+        split.append((builder.value("SplitProduct", (R.I64, R.I64, R.I64), left, right, count=6), 6))
+    of_x, of_y, of_xx, of_yy, of_xy = split
+    sums = []
+    for parts in ((of_x, of_xx), (of_x, of_y, of_xy), (of_x, of_y, of_xx, of_yy, of_xy)):
+        sums.append(words.take("add", 0, sum(lanes for _, lanes in parts)))
+        at = sums[-1]
+        for first, lanes in parts:
+            for k in range(lanes):
+                builder.block("GroupAdd1", (R.U32,), group, at, Operand(first.kind, first.number + k, R.I64))
+                at += 1
+
+    def read(groups: Operand, reader: Builder) -> None:
+        for less in (0, 1):
+            reader.emit(reader.value("LaneVariance", (R.F64, R.U32), groups, count, sums[0], less))
+            reader.emit(reader.value("LaneCovariance", (R.F64, R.U32), groups, count, sums[1], less))
+        reader.emit(reader.value("LaneCorrelation", (R.F64, R.U32), groups, count, sums[2]))
+
+    pipeline = builder.pipeline(GroupSink("dense", capacity, 0, tuple(words.found)))
+    assert_same_groups(where, [(pipeline, [builder.part(rows)])], read)
+
+
+@everywhere
 @pytest.mark.parametrize(
     ("terms", "factor", "total"),
     [
