@@ -1,4 +1,4 @@
-"""g1-g5, g7 and g10 as a Polars user writes them: name → (LazyFrame, literals) → LazyFrame."""
+"""g1-g7, g9 and g10 as a Polars user writes them: name → (LazyFrame, literals) → LazyFrame."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ QUERIES: dict[str, Spelling] = {
     "g3": grouped("id3", v1.sum(), v3.mean()),
     "g4": grouped("id4", v1.mean(), v2.mean(), v3.mean()),
     "g5": grouped("id6", v1.sum(), v2.sum(), v3.sum()),
+    "g6": grouped("id4 id5", v3.median().alias("median_v3"), v3.std().alias("sd_v3")),
     "g7": grouped("id3", (v1.max() - v2.min()).alias("range_v1_v2")),
+    "g9": grouped("id2 id4", (pl.corr("v1", "v2") ** 2).alias("r2")),
     "g10": grouped("id1 id2 id3 id4 id5 id6", v3.sum(), pl.len().alias("count")),
 }

@@ -1,4 +1,4 @@
-"""The questions, g1-g5, g7 and g10 over x, and j1-j5 (duckdblabs/db-benchmark, groupby-duckdb.R and join-duckdb.R)."""
+"""The questions, g1-g7, g9 and g10 over x, and j1-j5 (duckdblabs/db-benchmark, groupby-duckdb.R and join-duckdb.R)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ GROUPBY = (
     Query("g3", "id3, sum(v1) AS v1, avg(v3) AS v3", rest="GROUP BY id3"),
     Query("g4", "id4, avg(v1) AS v1, avg(v2) AS v2, avg(v3) AS v3", rest="GROUP BY id4"),
     Query("g5", "id6, sum(v1) AS v1, sum(v2) AS v2, sum(v3) AS v3", rest="GROUP BY id6"),
+    Query("g6", "id4, id5, median(v3) AS median_v3, stddev(v3) AS sd_v3", rest="GROUP BY id4, id5"),
     Query("g7", "id3, max(v1) - min(v2) AS range_v1_v2", rest="GROUP BY id3"),
+    Query("g9", "id2, id4, pow(corr(v1, v2), 2) AS r2", rest="GROUP BY id2, id4"),
     Query(
         "g10",
         "id1, id2, id3, id4, id5, id6, sum(v3) AS v3, count(*) AS count",
