@@ -19,6 +19,7 @@ from gpudb.program import (
     IndexRows,
     IndexRuns,
     InvertRows,
+    JoinTexts,
     LimitRows,
     MakeValues,
     OrderGroups,
@@ -120,6 +121,8 @@ def program_lines(program: Program) -> list[Line]:
                 lines.append((number, None, "LimitRows", f"of step {of}"))
             case MakeValues(rows=rows):
                 lines.append((number, None, "MakeValues", f"{len(rows)} rows"))
+            case JoinTexts(step=of, rows=rows):
+                lines.append((number, None, "JoinTexts", f"of rows of step {rows}, for each row of step {of}"))
             case IndexRows(step=of, words=words, numbers=numbers, form=form):
                 keys = f"one of {numbers} number(s)" if numbers else f"{len(words)} word(s)"
                 held = {"any": "a row", "one": "the only row", "all": "all rows"}[form]

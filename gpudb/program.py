@@ -99,7 +99,7 @@ class UnionDictionary:
 
 @record
 class StepDictionary:
-    """The dictionary of a column that a MakeValues step made."""
+    """The dictionary of a column that a MakeValues or JoinTexts step made."""
 
     step: int
     column: int
@@ -544,6 +544,24 @@ class MakeValues:
     types: tuple[SqlType, ...]
 
 
+@record
+class JoinTexts:
+    """Texts of rows one behind the other, a separator between them: a text for each row of a step.  One array of codes.
+
+    start       output value (i64) of the step: the place, in an order, of the first row whose text is taken; they rise
+    rows        the step whose rows they are, `order` the order, `column` the text's output value
+    separator   a constant expression
+    """
+
+    step: int
+    start: int
+    rows: int
+    order: int
+    column: int
+    dictionary: DictionaryReference
+    separator: Any
+
+
 MORE_THAN_ONE_ROW = "a subquery used as an expression returns more than one row"
 
 
@@ -658,6 +676,7 @@ Step = (
     | RepeatRows
     | LimitRows
     | MakeValues
+    | JoinTexts
     | IndexRows
     | CountPairs
     | IndexRuns
@@ -716,6 +735,8 @@ class Program:
             behind = (
                 ()
                 if isinstance(step, (MakeValues, GivenRows))
+                else (step.step, step.rows, step.order, *steps_behind(step.dictionary))
+                if isinstance(step, JoinTexts)
                 else (step.step, *([step.over] if isinstance(step, IndexRuns) else []))
             )
             if any(not 0 <= other < number for other in behind):

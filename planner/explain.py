@@ -25,6 +25,7 @@ from gpudb.planner.logical import (
     Filter,
     Given,
     Join,
+    JoinedTexts,
     Kept,
     Limit,
     Node,
@@ -85,6 +86,8 @@ def _node(node: Node) -> str:
             by = f" by {', '.join(map(text, keys))}" if keys else ""
             along = f" order {', '.join(map(_order, order))}" if order else ""
             return f"Window {', '.join(map(text, calls))}{by}{along}"
+        case JoinedTexts(picked=picked, separator=separator):
+            return f"JoinedTexts {node.right.columns[picked][0]} with {text(separator)}"
         case Picked(picked=picked, expressions=expressions):
             return f"Picked {node.right.columns[picked][0]} of rows {', '.join(map(text, expressions))}"
         case Limit(count=count, offset=offset, percent=percent):

@@ -219,6 +219,22 @@ class Picked(Node):
 
 
 @record
+class JoinedTexts(Node):
+    """Rows of `left` beside texts of rows of `right`, one behind the other, `separator` between them.
+
+    picked  which of right's columns is joined
+    start   which of left's columns has the number of the first row, in the order of `right`; each next row of `left` goes on
+            where this one ends, and the last one's end with `right`
+    """
+
+    left: Node
+    right: Sort
+    picked: int
+    start: int
+    separator: Literal
+
+
+@record
 class Limit(Node):
     """Rows offset .. offset + count of the input; either may be None.  Literals, so that parameters work.
 

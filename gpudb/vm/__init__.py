@@ -28,6 +28,7 @@ from gpudb.program import (
     IndexRows,
     IndexRuns,
     InvertRows,
+    JoinTexts,
     LimitRows,
     MakeValues,
     OrderGroups,
@@ -148,6 +149,8 @@ class Machine:
                     self.steps[number] = recursed(self, step)
                 case MakeValues():
                     self.steps[number] = self._values(step)
+                case JoinTexts():
+                    self.steps[number] = self._join_texts(step)
                 case IndexRows():
                     self.steps[number] = self._index(step)
                 case CountPairs():
@@ -452,6 +455,22 @@ class Machine:
         emitted = Emitted(len(step.rows), columns, tuple(types))
         sink = EmitSink(tuple(types), tuple(outputs), False)
         return StepRows(emitted=emitted, sink=sink, dictionaries=tuple(dictionaries))
+
+    def _join_texts(self, step: JoinTexts) -> StepRows:
+        rows, taken = self._rows_of(step.step), self._rows_of(step.rows)
+        order = self.steps[step.order].emitted
+        assert order is not None, "an order has rows"
+        starts = self._of_step(SourceColumn(step.start, "stored", R.I64, step.step))
+        codes = self._of_step(SourceColumn(step.column, "stored", R.U32, step.rows))
+        found, dictionary = self.texts.joined(
+            self.device.to_host(starts, np.int64, rows),
+            self.device.to_host(codes, np.uint32, taken)[self.device.to_host(order.columns[0], np.uint32, taken)],
+            self.texts.dictionary(step.dictionary),
+            self.constant(step.separator),
+        )
+        self.run.host_rows += taken
+        columns = [self.device.from_host(padded_copy(found, np.uint32))]
+        return StepRows(emitted=Emitted(rows, columns, (R.U32,)), dictionaries=(dictionary,))
 
 
 def host_column(numbers: list[Any], kind: RegisterType) -> np.ndarray:

@@ -138,6 +138,29 @@ class Texts:
                 return self._cache(reference).get(key, make)[0]
         raise AssertionError(f"unknown dictionary: {reference}")
 
+    def joined(
+        self, starts: np.ndarray, codes: np.ndarray, dictionary: Dictionary, separator: str
+    ) -> tuple[np.ndarray, Dictionary]:
+        """(codes, dictionary) of texts: each is those of `codes` from one start to the next, with the separator between.
+
+        starts  (n,) int64, rising; codes  (rows,) uint32
+        """
+        if not len(starts):
+            return np.zeros(0, np.uint32), Dictionary.of([""])
+        values = dictionary.values
+        sizes = pc.binary_length(values).to_numpy(zero_copy_only=False)
+        total = int(sizes[codes].sum(dtype=np.int64)) + len(codes) * len(separator.encode())
+        if total >= LARGEST_TEXT:
+            raise NotSupportedError("string_agg of more than 2 GiB of text is not supported")
+        self._run.ledger.take(2 * total)
+        offsets = np.append(starts, len(codes)).astype(np.int32)
+        lists = pa.ListArray.from_arrays(pa.array(offsets), values.take(pa.array(codes.astype(np.int64))))
+        texts = pc.binary_join(lists, separator)
+        distinct = texts.dictionary_encode()
+        made = Dictionary.of(distinct.dictionary.to_pylist())
+        places = made.codes_of(distinct.dictionary)
+        return places[distinct.indices.to_numpy()].astype(np.uint32), made
+
     def _cache(self, *things: Any) -> TextCache:
         """Where to keep what is made of these: what steps left is gone after this execution."""
         return self._passing if any(map(passes, things)) else self._lasting

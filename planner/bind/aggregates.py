@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.planner.bind.casts import as_boolean, cast
 from gpudb.planner.bind.context import join_spans, own_span, span_of
-from gpudb.planner.expressions import AggregateCall, Expression, Literal, Span, conjunction, conjuncts
-from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, SqlType, decimal
+from gpudb.planner.expressions import AggregateCall, Expression, Literal, Outer, Span, conjunction, conjuncts
+from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, VARCHAR, SqlType, decimal
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.expressions import ExpressionBinder
@@ -52,6 +52,9 @@ _NAMES = {
     "mode": "mode",
     "entropy": "entropy",
     "mad": "mad",
+    "string_agg": "string_agg",
+    "group_concat": "string_agg",
+    "listagg": "string_agg",
     "approx_count_distinct": "count",  # exact, as COUNT(DISTINCT): no error at all is within 2 %
     "arg_min": "arg_min",
     "argmin": "arg_min",
@@ -118,8 +121,8 @@ _WITHOUT_DISTINCT = (
 )
 
 _LATER = frozenset(
-    """approx_top_k arg_max_null arg_min_null array_agg avg_null bitstring_agg group_concat histogram list listagg product
-    reservoir_quantile string_agg""".split()
+    """approx_top_k arg_max_null arg_min_null array_agg avg_null bitstring_agg histogram list product
+    reservoir_quantile""".split()
 )
 
 
@@ -152,6 +155,10 @@ def bind_aggregate(
     if written in _MACROS:
         return _expanded(binder, written, node, condition)
     name = _NAMES[written]
+    if name == "string_agg":
+        if within is not None:
+            raise BindError(f"{written} takes no WITHIN GROUP", span=span_of(within))
+        return _texts(binder, written, node, condition)
     nodes, distinct = _arguments(name, node)
     nodes, descending = _share_last(written, nodes, within)
     inner = binder if over else binder.inside_aggregate(written)
@@ -243,6 +250,51 @@ def _arguments(name: str, node: Any) -> tuple[list[Any], bool]:
             raise NotSupportedError("count(DISTINCT *) is not supported", span=span_of(node))
         nodes = []
     return nodes, distinct
+
+
+def _texts(binder: ExpressionBinder, written: str, node: Any, condition: Any) -> AggregateCall:
+    """string_agg([DISTINCT] text [, separator] [ORDER BY ...]): NULLs are left out; the separator is a constant."""
+    place = own_span(node)
+    if not binder.aggregates:
+        raise _not_allowed(binder, written, place)
+    nodes, terms, distinct = list(node.expressions), [], False
+    if nodes and nodes[-1].key == "order":
+        terms, nodes[-1] = list(nodes[-1].expressions), nodes[-1].this
+    if len(nodes) == 1 and nodes[0].key == "distinct":
+        nodes, distinct = list(nodes[0].expressions), True
+    if not 1 <= len(nodes) <= 2:
+        raise BindError(f"{written} wants a text and a separator", span=span_of(node) or place)
+    context, inner = binder.context, binder.inside_aggregate(written)
+    value = cast(context, inner.bind(nodes[0]), VARCHAR)
+    separator: Expression = Literal(VARCHAR, ",")
+    if len(nodes) == 2:
+        separator = cast(context, inner.bind(nodes[1]), VARCHAR)
+    span = join_spans(place, value.span, separator.span)
+    if not isinstance(separator, Literal):
+        raise BindError(f"{written} wants a constant for its separator", span=separator.span or span)
+    if separator.value is None:
+        raise NotSupportedError(f"{written} with NULL between its texts is not supported", span=separator.span or span)
+    keys, ways = [], []
+    for term in terms:
+        key = inner.bind(term.this)
+        if isinstance(key, Literal):
+            continue  # a constant orders nothing
+        keys.append(key)
+        ways.append(("d" if term.args.get("desc") else "a") + ("f" if term.args.get("nulls_first") else "l"))
+    if distinct and any(cast(context, key, VARCHAR) != value for key in keys):
+        raise NotSupportedError(
+            f"{written} of DISTINCT texts in another order than their own is not supported", span=span
+        )
+    kept = None
+    if condition is not None:
+        kept = as_boolean(context, binder.inside_aggregate("FILTER").bind(condition))
+    for part in (value, *keys, *([kept] if kept is not None else [])):
+        if any(isinstance(one, AggregateCall) for one in part.walk()):
+            raise BindError(f"aggregate functions do not nest: {written}", span=part.span or span)
+        if any(isinstance(one, Outer) for one in part.walk()):
+            raise NotSupportedError(f"{written} of columns of a query outside is not supported", span=span)
+    arguments = (value, separator, Literal(VARCHAR, " ".join(ways)), *keys)
+    return AggregateCall(VARCHAR, "string_agg", arguments, distinct, kept, span=span)
 
 
 def _share_last(written: str, nodes: list[Any], within: Any) -> tuple[list[Any], bool]:

@@ -371,7 +371,8 @@ class _Printer:
     def print_order(self, node: Any) -> str:
         keys = []
         for key in node.expressions:
-            keys.append(self.print(key.this) + (" DESC" if key.args.get("desc") else ""))
+            way = (" DESC" if key.args.get("desc") else "") + (" NULLS FIRST" if key.args.get("nulls_first") else "")
+            keys.append(self.print(key.this) + way)
         return f"{self.print(node.this)} ORDER BY {', '.join(keys)}"
 
     def print_currentdate(self, node: Any) -> str:

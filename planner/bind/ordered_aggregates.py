@@ -1,8 +1,9 @@
-"""Aggregates that need all values of a group: quantiles, mode, entropy, deviation from the median.  They are plans, not sums.
+"""Aggregates that need all values of a group: quantiles, mode, entropy, deviation from the median, texts.  They are plans.
 
 Quantiles sort the rows by (keys, value), number them, find where each group begins and how many rows it has, and pick the
-values at the places that follow.  MODE and ENTROPY count each value of each group first.  What comes out is joined to the
-groups of the other aggregates by the keys, so that a group without values has a row too.
+values at the places that follow; STRING_AGG sorts likewise, and the host joins the texts.  MODE and ENTROPY count each value
+of each group first.  What comes out is joined to the groups of the other aggregates by the keys, so that a group without
+values has a row too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from gpudb.planner.logical import (
     Aggregate,
     Filter,
     Join,
+    JoinedTexts,
     Kept,
     Node,
     Numbered,
@@ -35,7 +37,7 @@ from gpudb.planner.rules.rewriting import columns_read, renumber
 from gpudb.types import BIGINT, BOOLEAN, DOUBLE
 
 _QUANTILES = ("quantile_cont", "quantile_disc")
-NAMES = (*_QUANTILES, "mode", "entropy", "mad")
+NAMES = (*_QUANTILES, "mode", "entropy", "mad", "string_agg")
 MEDIAN = (Literal(DOUBLE, 0.5), Literal(BOOLEAN, False))
 
 
@@ -125,6 +127,8 @@ class _Aggregation:
     def _family(self, calls: Sequence[AggregateCall]) -> Node:
         """Keys, then the values of aggregates of one kind over the same values."""
         call = calls[0]
+        if call.name == "string_agg":
+            return self._texts(call)
         value, rows = call.arguments[0], self._rows(call)
         if call.name in _QUANTILES:
             return self._quantiles(rows, calls)
@@ -153,6 +157,30 @@ class _Aggregation:
         columns = (*self.columns, ("value", value.type))
         rows: Node = Project(columns, kept, (*self.keys, value))
         return Aggregate(columns, rows, tuple(columns_of(rows)), ()) if call.distinct else rows
+
+    def _texts(self, call: AggregateCall) -> Node:
+        """Keys, then the group's texts in their order."""
+        width, (value, separator, ways, *orders) = len(self.keys), call.arguments
+        assert isinstance(separator, Literal) and isinstance(ways, Literal), "they are constants"
+        kept = where(self.plan, [*conjuncts(call.filter), Not(BOOLEAN, IsNull(BOOLEAN, value))])
+        columns = (*self.columns, ("value", value.type), *((f"order {k}", key.type) for k, key in enumerate(orders)))
+        rows: Node = Project(columns, kept, (*self.keys, value, *orders))
+        if call.distinct:
+            rows = Aggregate(columns, rows, tuple(columns_of(rows)), ())
+        keys = [SortKey(key, False, False) for key in columns_of(rows)[:width]]
+        for key, way in zip(columns_of(rows)[width + 1 :], ways.value.split(), strict=True):
+            keys.append(SortKey(key, way[0] == "d", way[1] == "f"))
+        sort = Sort(columns, rows, tuple(keys))
+        numbered = Numbered.of(sort)
+        least = AggregateCall(BIGINT, "min", (columns_of(numbered)[-1],))
+        names = (*self.columns, ("start", BIGINT))
+        groups: Node = Aggregate(names, numbered, tuple(columns_of(numbered)[:width]), (least,))
+        if not width:  # of no rows there is no text
+            start = columns_of(groups)[-1]
+            groups = where(groups, [Not(BOOLEAN, IsNull(BOOLEAN, start))])
+        joined = JoinedTexts((*names, ("text", call.type)), groups, sort, width, width, separator)
+        found = columns_of(joined)
+        return Project((*self.columns, ("text", call.type)), joined, (*found[:width], found[-1]))
 
     def _deviation(self, rows: Node, call: AggregateCall) -> Node:
         """The median of the distances from the median."""
@@ -244,6 +272,6 @@ def _families(calls: Sequence[AggregateCall]) -> list[list[AggregateCall]]:
     found: dict[Any, list[AggregateCall]] = {}
     for call in dict.fromkeys(call for call in calls if call.name in NAMES):
         shared = call.name in _QUANTILES
-        order = call.arguments[2] if shared else call.name
-        found.setdefault((call.arguments[0], call.filter, call.distinct, order), []).append(call)
+        key: Any = (call.arguments[0], call.filter, call.distinct, call.arguments[2]) if shared else call
+        found.setdefault(key, []).append(call)
     return list(found.values())

@@ -37,6 +37,7 @@ from gpudb.planner.logical import (
     Aggregate,
     Filter,
     Join,
+    JoinedTexts,
     Kept,
     Limit,
     Node,
@@ -195,7 +196,7 @@ class Unnesting:
                 one = Values((), ((),))
                 rows = tuple(Project(node.columns, one, row) for row in node.rows)
                 return self._of(rows[0] if len(rows) == 1 else UnionAll(node.columns, rows))
-            case Numbered() | Picked():
+            case Numbered() | Picked() | JoinedTexts():
                 raise self._unsupported("an aggregate over sorted values")
         raise self._unsupported(type(node).__name__.lower())
 

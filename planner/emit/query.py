@@ -32,6 +32,7 @@ from gpudb.planner.logical import (
     Filter,
     Given,
     Join,
+    JoinedTexts,
     Kept,
     Limit,
     Node,
@@ -57,6 +58,7 @@ from gpudb.program import (
     EmitSink,
     GroupSink,
     GroupSource,
+    JoinTexts,
     LimitRows,
     MakeValues,
     Operand,
@@ -75,7 +77,7 @@ from gpudb.program import (
     TupleColumn,
 )
 from gpudb.record import record, replace
-from gpudb.types import BIGINT, RegisterType
+from gpudb.types import BIGINT, VARCHAR, RegisterType
 
 R = RegisterType
 MOST_TRIED = 2  # joins whose build sides turn out to have repeated keys, one by one
@@ -180,6 +182,8 @@ class QueryEmitter:
                 return self._numbered(node)
             case Picked():
                 return self._picked(node)
+            case JoinedTexts():
+                return self._joined_texts(node)
         if node not in self._left:
             outer, self.grouping = self.grouping, isinstance(node, Aggregate)
             self._left[node] = self._close(node)
@@ -431,6 +435,29 @@ class QueryEmitter:
         ]
         makers += [partial(picked, position) for position in node.expressions]
         return replace(stream, values=LazyValues(makers))
+
+    def _joined_texts(self, node: JoinedTexts) -> Stream:
+        """The host joins the texts, which a pipeline over left's rows then reads."""
+        right = self._sorted(node.right)
+        assert right.order is not None, "a sort leaves an order"
+        stream = self.stream(node.left)
+        stream.compact()
+        width, emitter = len(node.left.columns), stream.emitter()
+        start = replace(stream.values[node.start], operand=emitter.in_register(stream.values[node.start], R.I64))
+        start = replace(start, type=R.I64, stored=None)
+        step, became = self.emit(stream, [*(stream.values[k] for k in range(width)), start])
+        dictionary = right.columns[node.picked].dictionary
+        assert dictionary is not None, "a text has a dictionary"
+        joined = self.add(JoinTexts(step, width, right.steps[0], right.order, node.picked, dictionary, node.separator))
+        opened = self.open(Left((step,), became, stream.row_bound))
+        builder, bound = opened.builder, stream.row_bound
+
+        def text() -> Value:
+            codes = builder.column(0, "array", R.U32, joined)
+            return Value(VARCHAR, R.U32, codes, None, 0, bound, StepDictionary(joined, 0))
+
+        makers: list[Callable[[], Value]] = [partial(opened.values.__getitem__, k) for k in range(width)]
+        return replace(opened, values=LazyValues([*makers, text]))
 
     def _limit(self, node: Limit) -> Left:
         if isinstance(node.input, Sort):

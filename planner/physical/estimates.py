@@ -28,6 +28,7 @@ from gpudb.planner.logical import (
     Aggregate,
     Filter,
     Join,
+    JoinedTexts,
     JoinKey,
     Kept,
     Limit,
@@ -101,6 +102,9 @@ class Estimator:
                 inner = self.of(below)
                 return Estimate(inner.rows, inner.whole, (*inner.distinct, *(inner.rows for _ in node.calls)))
             case Numbered(input=below):
+                inner = self.of(below)
+                return Estimate(inner.rows, inner.whole, (*inner.distinct, inner.rows))
+            case JoinedTexts(left=below):
                 inner = self.of(below)
                 return Estimate(inner.rows, inner.whole, (*inner.distinct, inner.rows))
             case Picked(left=below):

@@ -8,6 +8,7 @@ from gpudb.planner.logical import (
     Filter,
     Given,
     Join,
+    JoinedTexts,
     Kept,
     Limit,
     Node,
@@ -75,7 +76,9 @@ def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
             return _union(node, wanted)
         case Given():
             return node, _identity(node)
-        case SetOperation() | Recursive() | Kept() | Picked():
+        case Numbered():
+            return _numbered(node, wanted)
+        case SetOperation() | Recursive() | Kept() | Picked() | JoinedTexts():
             return with_inputs(node, prune_columns), _identity(node)  # rows are compared whole, or read several times
         case Join():
             return _join(node, wanted)
