@@ -41,8 +41,8 @@ DIALECT = DuckDB()
 
 # Words that may stand before "(" without being a function's name.
 _NOT_FUNCTIONS = frozenset(
-    """all and any anti as asof between by case cast copy create cross cube cycle distinct else end escape except excluded
-    exists explain extract filter for from full glob group having ilike in inner insert intersect interval into
+    """all and any anti as asof between by case cast columns copy create cross cube cycle distinct else end escape except
+    excluded exists explain extract filter for from full glob group having ilike in inner insert intersect interval into
     is isnull join lateral like limit materialized natural not notnull offset on or order outer over overlay partition
     pivot position primary qualify returning rollup select semi set sets similar some substring table then to trim
     try_cast union unique unpivot update using values when where window with within key references check default to""".split()
@@ -374,6 +374,8 @@ class _Rewriter:
             # SELECT * REPLACE (...): the star stands for columns, not for a product.
             earlier = word_of(self.output[-2]) if len(self.output) > 1 else ""
             if before == "*":
+                if earlier == "(" and len(self.output) > 2 and word_of(self.output[-3]) == "columns":
+                    return False
                 return earlier not in ("select", "returning", ",", ".", "")
             return not (before == ")" and self.closed == "star") and earlier not in _STAR_WORDS
         return True

@@ -49,6 +49,7 @@ class Context:
     tables            catalog keys of the tables and views read
     outer             the queries around the subquery that is being bound, the innermost last
     volatile          the plan holds the time of binding, and must not be used again
+    star_column       the column that COLUMNS(...) stands for, while an item of a select list is bound with each in turn
     recursions        in how many recursive CTEs' steps we are
     open_views        views whose queries are being bound, in lower case
     """
@@ -64,6 +65,7 @@ class Context:
     outer: list[Enclosing] = field(default_factory=list)
     open_views: tuple[str, ...] = ()
     recursions: int = 0
+    star_column: Expression | None = None
 
     def outer_column(self, name: str, relation: str | None, span: Span | None) -> Outer | None:
         """A column of the innermost query around that has it."""

@@ -407,6 +407,12 @@ class ExpressionBinder:
     def bind_anonymous(self, node: Any) -> Expression:
         return functions.bind_call(self, node)
 
+    def bind_columns(self, node: Any) -> Expression:
+        """COLUMNS(...): the column whose turn it is."""
+        if self.context.star_column is None:
+            raise NotSupportedError(f"COLUMNS in {self.clause} is not supported", span=span_of(node))
+        return self.context.star_column
+
     def bind_withingroup(self, node: Any, condition: Any = None) -> Expression:
         if node.this.key != "anonymous":
             raise NotSupportedError(f"{describe(node)} is not supported", span=span_of(node))

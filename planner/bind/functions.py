@@ -89,8 +89,6 @@ def bind_call(binder: ExpressionBinder, node: Any, condition: Any = None, within
         raise BindError(f"WITHIN GROUP belongs to an aggregate function, this is none: {name}", span=place)
     if condition is not None:
         raise BindError(f"FILTER belongs to an aggregate function, this is none: {name}", span=place)
-    if name == "columns":
-        raise NotSupportedError("COLUMNS is not supported", span=place)
     if name in windows.NAMES:
         raise BindError(f"a window function wants OVER: {name}", span=place, hint=f"write {name}(...) OVER (...)")
     for argument in node.expressions:

@@ -24,6 +24,7 @@ from gpudb.planner.bind.recursion import mentions, recursive_plan
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.series import SERIES_FUNCTIONS, series
 from gpudb.planner.bind.set_operations import combined, distinct, first_of_each
+from gpudb.planner.bind.star_columns import columns_within, for_each_column
 from gpudb.planner.bind.subqueries import attached, filtered
 from gpudb.planner.bind.views import view_plan
 from gpudb.planner.bind.windows import contains_window, windowed
@@ -456,6 +457,13 @@ class QueryBinder:
                 query=self,
                 windows=self.windows,
             )
+            within = columns_within(expression)
+            if within:
+                for name, bound in for_each_column(self, binder, expression, within, scope, has_from):
+                    items.append(SelectItem(name, expression.key == "alias", bound))
+                    if expression.key == "alias":
+                        aliases.setdefault(name.lower(), bound)
+                continue
             if expression.key == "alias":
                 name = plain(expression.alias)
                 bound = binder.bind(expression.this)
