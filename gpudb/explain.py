@@ -43,7 +43,17 @@ COLUMNS: list[tuple[str, SqlType]] = [
     ("operation", VARCHAR),
     ("comment", VARCHAR),
 ]
+MORE_COLUMNS: dict[str, list[tuple[str, SqlType]]] = {
+    "plain": [],
+    "memory": [("bytes", BIGINT)],
+    "analyze": [("rows", BIGINT), ("milliseconds", DOUBLE)],
+}
 Line = tuple[int | None, int | None, str, str]
+
+
+def explain_columns(statement: statements.Explain) -> list[tuple[str, SqlType]]:
+    """(name, type) of what `explain` gives."""
+    return COLUMNS + (MORE_COLUMNS[statement.mode] if getattr(statement.statement, "plan", None) is not None else [])
 
 
 def explain(
@@ -59,18 +69,18 @@ def explain(
     plan = getattr(inner, "plan", None)
     if plan is None:
         name = type(inner).__name__
-        return _result(COLUMNS, [(None, None, name, "")])
+        return _result(explain_columns(statement), [(None, None, name, "")])
     plan, program = session.program(plan, raw, catalog, lap)
     lines: list[Line] = [(None, n, text, "") for n, text in enumerate(logical_lines(plan))]
     if statement.mode == "plain":
-        return _result(COLUMNS, lines + program_lines(program))
+        return _result(explain_columns(statement), lines + program_lines(program))
     if statement.mode == "memory":
         from gpudb.forecast import forecast_bytes
 
         expected = forecast_bytes(program)
         lines += program_lines(program)
         rows = [(*line, expected.get(line[0]) if line[1] is None else None) for line in lines]
-        return _result([*COLUMNS, ("bytes", BIGINT)], rows)
+        return _result(explain_columns(statement), rows)
     profile: list[StepProfile] = []
     result = session.run_program(program, program.types, raw, catalog, stages, lap, cached=False, profile=profile)
     result.table()
@@ -81,7 +91,7 @@ def explain(
         for n, (seconds, seen) in enumerate(step.instructions):
             measured[step.step, n] = (seen, seconds * 1e3)
     rows = [(*line, *measured.get(line[:2], (None, None))) for line in lines]
-    answer = _result([*COLUMNS, ("rows", BIGINT), ("milliseconds", DOUBLE)], rows)
+    answer = _result(explain_columns(statement), rows)
     answer.receipt.update(result.receipt)
     return answer
 

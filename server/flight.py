@@ -1,0 +1,446 @@
+"""The calls of Arrow Flight, and what Flight SQL puts into them; the work behind each is in a module of its own."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from gpudb import token_file
+from gpudb.dbapi.insert_all import insert_all
+from gpudb.errors import ConflictError, Error, InterfaceError, NotSupportedError
+from gpudb.flight_sql import TYPE_URL, MalformedMessage, encode, message, pack, parse, unpack
+from gpudb.planner import statements
+from gpudb.server import metadata
+from gpudb.server.authentication import Authenticator, Caller, CallerMiddlewareFactory, OpenHandshake
+from gpudb.server.configuration import Configuration
+from gpudb.server.failures import answering, flight_error
+from gpudb.server.results import RowStream
+from gpudb.server.session_options import session_options, set_session_options
+from gpudb.server.sessions import ClientSession, Prepared, Sessions, Ticket, parameter_rows
+from gpudb.session import Database, Result, Session
+from gpudb.types import BIGINT
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+COUNT_SCHEMA = pa.schema([pa.field("Count", pa.int64())])  # of a statement without rows that is sent as a query
+ACTIONS = {
+    "CreatePreparedStatement": "Plan a statement; its handle, the schemas of its rows and of its parameters",
+    "ClosePreparedStatement": "Forget a prepared statement",
+    "BeginTransaction": "Open a transaction",
+    "EndTransaction": "Commit or roll back a transaction",
+    "SetSessionOptions": "SET, for clients that keep cookies",
+    "GetSessionOptions": "The settings of the session",
+    "CloseSession": "Roll back, and forget the session's settings",
+}
+
+
+def answered(call: Call) -> Call:
+    """A call of the server: what it raises leaves as a Flight error; iterators are guarded to their end."""
+
+    @functools.wraps(call)
+    def guarded(self: FlightSqlServer, context: Any, *arguments: Any) -> Any:
+        with answering():
+            found = call(self, context, *arguments)
+        return _guarded(found) if isinstance(found, Iterator) and not isinstance(found, RowStream) else found
+
+    return guarded  # type: ignore[return-value]
+
+
+def _guarded(items: Iterator[Any]) -> Iterator[Any]:
+    while True:
+        with answering():
+            item = next(items, None)
+        if item is None:
+            return
+        yield item
+
+
+class FlightSqlServer(fl.FlightServerBase):
+    """Answers calls on threads of gRPC's."""
+
+    def __init__(self, database: Database, configuration: Configuration, authenticator: Authenticator) -> None:
+        scheme = "grpc" if configuration.tls_cert is None else "grpc+tls"
+        certificates = None
+        if configuration.tls_cert is not None and configuration.tls_key is not None:
+            with open(configuration.tls_cert, "rb") as cert, open(configuration.tls_key, "rb") as key:
+                certificates = [(cert.read(), key.read())]
+        super().__init__(
+            f"{scheme}://{configuration.host}:{configuration.port}",
+            auth_handler=OpenHandshake(),
+            tls_certificates=certificates,
+            middleware={"caller": CallerMiddlewareFactory(authenticator)},
+        )
+        self.database = database
+        self.sessions = Sessions(database)
+
+    # ----------------------------------------------------------------------------- who, and in which session
+
+    @staticmethod
+    def _caller(context: Any) -> Caller:
+        caller: Caller = context.get_middleware("caller").caller
+        return caller
+
+    def _client(self, caller: Caller) -> ClientSession | None:
+        return self.sessions.client(caller.user, caller.session)
+
+    # ----------------------------------------------------------------------------- plans
+
+    @answered
+    def get_flight_info(self, context: Any, descriptor: fl.FlightDescriptor) -> fl.FlightInfo:
+        caller = self._caller(context)
+        name, command = self._command(descriptor)
+        if name in metadata.SCHEMAS:
+            return self._info(descriptor, metadata.schema(name, command), descriptor.command)
+        ticket = self._ticket(caller, name, command)
+        handle = self.sessions.tickets.put(caller.user, ticket)
+        return self._info(descriptor, ticket.schema, pack("TicketStatementQuery", statement_handle=handle))
+
+    @answered
+    def get_schema(self, context: Any, descriptor: fl.FlightDescriptor) -> fl.SchemaResult:
+        name, command = self._command(descriptor)
+        if name in metadata.SCHEMAS:
+            return fl.SchemaResult(metadata.schema(name, command))
+        return fl.SchemaResult(self._ticket(self._caller(context), name, command).schema or pa.schema([]))
+
+    def _command(self, descriptor: fl.FlightDescriptor) -> tuple[str, Any]:
+        """(name, message) of what a descriptor asks for: a command of Flight SQL, SQL as text, or the path of a table."""
+        if descriptor.descriptor_type == fl.DescriptorType.PATH:
+            return sql_command("SELECT * FROM " + table_name(descriptor.path))
+        command = descriptor.command or b""
+        try:
+            url = parse("Any", command).type_url
+        except MalformedMessage:
+            url = ""
+        if url.startswith(TYPE_URL):
+            return unpack(command)
+        try:
+            return sql_command(command.decode())
+        except UnicodeDecodeError:
+            raise MalformedMessage("neither a command of Flight SQL nor SQL in UTF-8") from None
+
+    def _ticket(self, caller: Caller, name: str, command: Any) -> Ticket:
+        """A planned statement; parameters that are still to come leave its schema open."""
+        if name == "CommandStatementQuery":
+            sql, transaction, prepared, parameters = command.query, command.transaction_id, None, None
+        elif name == "CommandPreparedStatementQuery":
+            prepared = self.sessions.prepared.get(caller.user, command.prepared_statement_handle)
+            sql, transaction = prepared.sql, prepared.transaction
+            if prepared.names and not prepared.rows:
+                return Ticket(sql, transaction, None, prepared)
+            parameters = prepared.rows[0] if prepared.rows else None
+        else:
+            raise NotSupportedError(f"this command is not supported: {name}")
+        session = self.sessions.engine(caller.user, self._client(caller), transaction, prepared is not None)
+        described = session.describe(sql, parameters)
+        once = described.statement is not statements.Query
+        return Ticket(sql, transaction, described.schema or COUNT_SCHEMA, prepared, once)
+
+    @staticmethod
+    def _info(descriptor: fl.FlightDescriptor, schema: pa.Schema | None, ticket: bytes) -> fl.FlightInfo:
+        return fl.FlightInfo(schema, descriptor, [fl.FlightEndpoint(ticket, [])], -1, -1)  # no location: ask here
+
+    # ----------------------------------------------------------------------------- rows out
+
+    @answered
+    def do_get(self, context: Any, ticket: fl.Ticket) -> fl.FlightDataStream:
+        caller = self._caller(context)
+        name, command = unpack(ticket.ticket)
+        if name in metadata.SCHEMAS:
+            session = self.sessions.engine(caller.user, self._client(caller), b"")
+            return fl.RecordBatchStream(metadata.table(name, command, session))
+        if name != "TicketStatementQuery":
+            raise NotSupportedError(f"a ticket of this kind is not supported: {name}")
+        found = self.sessions.tickets.get(caller.user, command.statement_handle)
+        if found.once:  # it may change something: the second of two calls finds no ticket
+            found = self.sessions.tickets.pop(caller.user, command.statement_handle) or expired()
+        sets = [None] if found.prepared is None or found.prepared.rows is None else found.prepared.rows
+        for_prepared = found.prepared is not None
+        results = (self._run(caller, found.transaction, found.sql, one, for_prepared) for one in sets)
+        first = next(results, None)  # its errors are this call's; the rows come as they are read
+        if first is None:
+            raise InterfaceError("the statement was given no set of parameters")
+        schema = first.schema if found.schema is None else found.schema
+        if found.schema is not None and not first.schema.equals(schema):
+            raise ConflictError("a table was changed between planning and running", hint="run the statement again")
+
+        def all_results() -> Iterator[Result]:
+            yield first
+            yield from results
+
+        return fl.GeneratorStream(schema, RowStream(schema, all_results()))
+
+    # ----------------------------------------------------------------------------- running
+
+    def _run(
+        self, caller: Caller, transaction: bytes, sql: str, parameters: Any = None, for_prepared: bool = False
+    ) -> Result:
+        """Run one statement in the session it belongs to; one without rows gives the number it changed."""
+        client = self._client(caller)
+        session = self.sessions.engine(caller.user, client, transaction, for_prepared)
+        result = session.execute(sql, parameters)
+        if not transaction:
+            self.sessions.after(client, session)
+        if result.rowcount >= 0 or not result.schema.names:
+            return counted(result)
+        return result
+
+    def _update(self, caller: Caller, transaction: bytes, sql: str) -> int:
+        """Run a script; the rows that its last statement changed."""
+        count = 0
+        for one in Session.split_statements(sql):
+            count = max(0, self._run(caller, transaction, one).rowcount)
+        return count
+
+    def _prepared_update(self, caller: Caller, prepared: Prepared) -> int:
+        """Run a prepared statement for each set of parameters: all of them, or none."""
+        sets: Any = prepared.rows if prepared.names else [None]
+        if not sets:
+            return 0
+        if len(sets) == 1:
+            return max(0, self._run(caller, prepared.transaction, prepared.sql, sets[0], True).rowcount)
+        session = self.sessions.engine(caller.user, self._client(caller), prepared.transaction, True)
+        whole = insert_all(session, prepared.sql, sets)
+        if whole is not None:
+            return whole.rowcount
+        alone = session.transaction is None
+        if alone:
+            session.begin()
+        try:
+            count = sum(max(0, session.execute(prepared.sql, one).rowcount) for one in sets)
+            if alone:
+                session.commit()
+            return count
+        finally:
+            if alone and session.transaction is not None:
+                session.rollback()
+
+    # ----------------------------------------------------------------------------- rows in
+
+    @answered
+    def do_put(self, context: Any, descriptor: fl.FlightDescriptor, reader: Any, writer: Any) -> None:
+        caller = self._caller(context)
+        if descriptor.descriptor_type == fl.DescriptorType.PATH:
+            raise NotSupportedError("putting rows into a table is not supported")
+        name, command = unpack(descriptor.command)
+        match name:
+            case "CommandStatementUpdate":
+                count = self._update(caller, command.transaction_id, command.query)
+            case "CommandPreparedStatementUpdate":
+                prepared = self.sessions.prepared.get(caller.user, command.prepared_statement_handle)
+                if prepared.names:
+                    prepared.rows = parameter_rows(prepared, batches_of(reader))
+                count = self._prepared_update(caller, prepared)
+            case "CommandPreparedStatementQuery":
+                handle = command.prepared_statement_handle
+                prepared = self.sessions.prepared.get(caller.user, handle)
+                prepared.rows = parameter_rows(prepared, batches_of(reader))
+                writer.write(encode("DoPutPreparedStatementResult", prepared_statement_handle=handle))
+                return
+            case _:
+                raise NotSupportedError(f"this command is not supported: {name}")
+        writer.write(encode("DoPutUpdateResult", record_count=count))
+
+    # ----------------------------------------------------------------------------- actions
+
+    @answered
+    def do_action(self, context: Any, action: fl.Action) -> list[bytes]:
+        caller = self._caller(context)
+        body = action.body.to_pybytes()
+        if action.type not in ACTIONS:
+            raise NotSupportedError(f"there is no such action: {action.type[:64]!r}", hint=", ".join(ACTIONS))
+        found: list[bytes] = getattr(self, "_action_" + action.type)(caller, body)
+        return found
+
+    @answered
+    def list_actions(self, context: Any) -> list[tuple[str, str]]:
+        return list(ACTIONS.items())
+
+    def _action_CreatePreparedStatement(self, caller: Caller, body: bytes) -> list[bytes]:
+        request = action_body(body, "ActionCreatePreparedStatementRequest")
+        prepared = Prepared(request.query, request.transaction_id, parameter_names(request.query))
+        session = self.sessions.engine(caller.user, self._client(caller), prepared.transaction)
+        schema: pa.Schema | None = None
+        try:
+            described = session.describe(prepared.sql, unknown(prepared.names))
+            schema, is_update = described.schema, described.schema is None
+        except Error:
+            if not prepared.names:
+                raise
+            # Whether it is right, and what it gives, may depend on what is bound to it.
+            is_update = prepared.sql.lstrip(" \t\r\n(")[:6].upper() not in ("SELECT", "WITH", "VALUES", "FROM")
+        handle = self.sessions.prepared.put(caller.user, prepared)
+        parameters = pa.schema([pa.field(name, pa.null()) for name in prepared.names])
+        return [
+            pack(
+                "ActionCreatePreparedStatementResult",
+                prepared_statement_handle=handle,
+                dataset_schema=b"" if schema is None else schema.serialize().to_pybytes(),
+                parameter_schema=parameters.serialize().to_pybytes() if prepared.names else b"",
+                is_update=is_update,
+            )
+        ]
+
+    def _action_ClosePreparedStatement(self, caller: Caller, body: bytes) -> list[bytes]:
+        request = action_body(body, "ActionClosePreparedStatementRequest")
+        self.sessions.prepared.pop(caller.user, request.prepared_statement_handle)
+        return []
+
+    def _action_BeginTransaction(self, caller: Caller, body: bytes) -> list[bytes]:
+        action_body(body, "ActionBeginTransactionRequest")
+        handle = self.sessions.begin(caller.user, self._client(caller))
+        return [pack("ActionBeginTransactionResult", transaction_id=handle)]
+
+    def _action_EndTransaction(self, caller: Caller, body: bytes) -> list[bytes]:
+        request = action_body(body, "ActionEndTransactionRequest")
+        if request.action not in (1, 2):
+            raise InterfaceError("EndTransaction wants action 1, commit, or 2, roll back")
+        self.sessions.end(caller.user, request.transaction_id, request.action == 1)
+        return []
+
+    def _action_SetSessionOptions(self, caller: Caller, body: bytes) -> list[bytes]:
+        client = self._needed_client(caller)
+        return [set_session_options(client.settings, body, self._fixed_options())]
+
+    def _action_GetSessionOptions(self, caller: Caller, body: bytes) -> list[bytes]:
+        parse("GetSessionOptionsRequest", body)
+        settings = self.sessions.settings_of(self._client(caller))
+        return [session_options({**settings, **self._fixed_options()})]
+
+    def _action_CloseSession(self, caller: Caller, body: bytes) -> list[bytes]:
+        parse("CloseSessionRequest", body)
+        self.sessions.forget(caller.user, caller.session)
+        return [encode("CloseSessionResult", status=1)]
+
+    def _fixed_options(self) -> dict[str, str]:
+        return {"catalog": metadata.catalog_name(self.database), "schema": "main"}
+
+    def _needed_client(self, caller: Caller) -> ClientSession:
+        client = self._client(caller)
+        if client is None:
+            raise InterfaceError(
+                "session options need a session, and this client keeps no cookies",
+                hint="use a client that keeps cookies, or log in with a user and a password",
+            )
+        return client
+
+    # ----------------------------------------------------------------------------- the rest
+
+    @answered
+    def list_flights(self, context: Any, criteria: bytes) -> Iterator[fl.FlightInfo]:
+        caller = self._caller(context)
+        session = self.sessions.engine(caller.user, self._client(caller), b"")
+        for found in metadata.relations(session):
+            path = [found.name] if found.schema == "main" else [found.schema, found.name]
+            schema, rows = metadata.arrow_columns(found.columns()), -1 if found.rows is None else found.rows
+            yield fl.FlightInfo(schema, fl.FlightDescriptor.for_path(*path), [], rows, -1)
+
+    @answered
+    def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        raise NotSupportedError("the call DoExchange is not supported", hint="use DoGet and DoPut")
+
+
+class Server:
+    """A running server and its database; `close` stops it.  Usable in a `with`.
+
+    uri    what clients connect to
+    token  what they show, of a server on loopback; None where users log in, or nobody has to
+    """
+
+    def __init__(self, database: str, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.token = None if configuration.insecure else secrets.token_urlsafe(32)
+        self.database = Database(database, configuration.read_only)
+        try:
+            self._flight = FlightSqlServer(
+                self.database, configuration, Authenticator(self.token, configuration.insecure)
+            )
+        except BaseException as error:
+            self.database.close()
+            raise flight_error(error) from None if isinstance(error, Error) else error
+        self.port: int = self._flight.port
+        scheme = "grpc" if configuration.tls_cert is None else "grpc+tls"
+        self.uri = f"{scheme}://{configuration.host}:{self.port}"
+        if self.token is not None:
+            token_file.write(self.port, self.token)
+        self._closed = False
+
+    def close(self) -> None:
+        """Stop answering, roll back what is open, and give the database back; closing twice is fine."""
+        if self._closed:
+            return
+        self._closed = True
+        if self.token is not None:
+            token_file.remove(self.port, self.token)
+        self._flight.shutdown()
+        self._flight.sessions.close()
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def action_body(body: bytes, name: str) -> Any:
+    """The message in the body of an action; MalformedMessage where it is another one."""
+    found, request = unpack(body)
+    if found != name:
+        raise MalformedMessage(f"not a {name}")
+    return request
+
+
+def parameter_names(sql: str) -> tuple[str, ...]:
+    """Names of a statement's parameters, in order of first use; `?` are "1", "2", ..."""
+    if "?" not in sql and "$" not in sql:
+        return ()
+    from gpudb.planner.parse import parse as parse_sql
+
+    return parse_sql(sql).parameters
+
+
+def unknown(names: tuple[str, ...]) -> Any:
+    """Parameters of which nothing is known: NULLs."""
+    if all(name.isdigit() for name in names):
+        return [None] * len(names) if names else None
+    return dict.fromkeys(names)
+
+
+def batches_of(reader: Any) -> Iterator[pa.RecordBatch]:
+    """What a client sends, as it comes."""
+    for chunk in reader:
+        yield chunk.data
+
+
+def counted(result: Result) -> Result:
+    """The number of rows a statement changed, as its one row."""
+    rows = max(0, result.rowcount)
+    batch = pa.RecordBatch.from_arrays([pa.array([rows], pa.int64())], schema=COUNT_SCHEMA)
+    return Result(COUNT_SCHEMA, [BIGINT], rows, result.receipt, iter([batch]))
+
+
+def expired() -> Ticket:
+    raise InterfaceError("ticket not found", hint="its statement may change something, and so it runs once")
+
+
+def table_name(path: list[bytes]) -> str:
+    """A table's name in SQL from the path of a descriptor: [table] or [schema, table]."""
+    if not 1 <= len(path) <= 2:
+        raise InterfaceError("the path of a table is [table] or [schema, table]")
+    try:
+        return ".".join('"' + part.decode().replace('"', '""') + '"' for part in path)
+    except UnicodeDecodeError:
+        raise MalformedMessage("the path of a table is not UTF-8") from None
+
+
+def sql_command(sql: str) -> tuple[str, Any]:
+    """SQL as the command that Flight SQL has for it."""
+    return "CommandStatementQuery", message("CommandStatementQuery", query=sql)
