@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 # A first argument with one of these names is a sub-command; a database of that name is opened as ./demo.
-SUBCOMMANDS = {"demo": "gpudb.shell.demo", "serve": "gpudb.server.command"}
+SUBCOMMANDS = {"demo": "gpudb.shell.demo", "serve": "gpudb.server.command", "user": "gpudb.server.user_command"}
 
 
 class WithoutPandas:

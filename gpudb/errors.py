@@ -152,6 +152,18 @@ class QueryCancelled(OperationalError):
     """Cancelled by the user or by a time-out, at a tile border."""
 
 
+class AccessError(OperationalError):
+    """The session may not do this: its user's role, the operator's settings or the roots for files do not allow it."""
+
+
+class AuthenticationError(OperationalError):
+    """A server does not know who calls: credentials are missing, wrong or expired."""
+
+
+class UnavailableError(OperationalError):
+    """A server is full or about to stop; the same call may succeed later."""
+
+
 class DeviceError(OperationalError):
     """A device cannot be used; names the device and why."""
 

@@ -40,6 +40,7 @@ from gpudb.settings import Settings
 from gpudb.statement_catalog import StatementCatalog
 from gpudb.storage import database as storage
 from gpudb.storage.database import Change
+from gpudb.storage.file_access import FileAccess
 from gpudb.storage.table import TableVersion, table_from_arrow
 from gpudb.storage.transaction import Transaction
 from gpudb.types import BOOLEAN, SqlType
@@ -121,11 +122,17 @@ class Description:
 
 
 class Session:
-    """A handle that statements go through.  Safe to share between threads; statements of one session take turns."""
+    """A handle that statements go through.  Safe to share between threads; statements of one session take turns.
+
+    read_only  statements that write are an AccessError, whatever the database allows
+    files      which files statements may read and write; None: all that the process may
+    """
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.settings = Settings()
+        self.read_only = False
+        self.files: FileAccess | None = None
         self._registered: dict[str, tuple[str, Any]] = {}
         self._encoded: dict[str, TableVersion] = {}
         self.transaction: Transaction | None = None

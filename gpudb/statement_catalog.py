@@ -118,7 +118,7 @@ class StatementCatalog:
 
         key = f"file {len(self.relations)}: {', '.join(paths)}"
         key = key.lower()
-        self.relations[key] = files.open_files(paths, file_format, options)
+        self.relations[key] = files.open_files(paths, file_format, options, access=self.session.files)
         return self._declared(key)
 
     def load(self, key: str, ordinals: set[int]) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from gpudb.catalog import Defaults, Definition, Schema, definition_key, schema_of
 from gpudb.errors import (
+    AccessError,
     CatalogError,
     ConflictError,
     ConversionError,
@@ -56,6 +57,8 @@ def run_statement(
         raise TransactionError(
             "the transaction is READ ONLY, and this statement writes", hint="BEGIN without READ ONLY"
         )
+    if session.read_only and isinstance(statement, WRITES | statements.CopyTo):
+        raise AccessError("the user may only read, and this statement writes")
     match statement:
         case statements.Begin():
             session.begin(statement.read_only)
@@ -109,7 +112,7 @@ def run_statement(
 
             batches = session.query_batches(statement.plan, raw, catalog, lap)
             rows = files.write_file(
-                statement.path, statement.plan.columns, batches, statement.format, statement.options
+                statement.path, statement.plan.columns, batches, statement.format, statement.options, session.files
             )
             return _counted(rows)
         case statements.Describe():
@@ -431,7 +434,7 @@ def _copy_from(session: Session, statement: statements.CopyFrom, catalog: Statem
     table = _target(session, statement.table, catalog)
     ordinals = statement.ordinals or tuple(range(len(table.columns)))
     target = tuple(table.columns[k] for k in ordinals)
-    relation = files.open_files(statement.paths, statement.format, statement.options, target)
+    relation = files.open_files(statement.paths, statement.format, statement.options, target, session.files)
     if len(relation.columns) != len(target):
         raise ConversionError(f"the file has {len(relation.columns)} columns, the table wants {len(target)}")
     run = session.start_run()

@@ -1,8 +1,8 @@
 """Who calls: checked from the headers of every call, before its body is used.
 
 A client shows `authorization: Bearer TOKEN`, or `Basic` with a user and a password; for the latter the server hands out a
-bearer token at the handshake, as Arrow Flight's clients expect.  On loopback the password is the random token that the server
-leaves in a file, and the user is called `token`.
+bearer token at the handshake, as Arrow Flight's clients expect.  Users are those of `users`; on loopback there is also one
+called `token`, an administrator whose password is the random token that the server leaves in a file.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from typing import Any
 
 import pyarrow.flight as fl
 
+from gpudb.errors import AuthenticationError
 from gpudb.record import record
-from gpudb.server.failures import NotAuthenticated, answering
+from gpudb.server.failures import Failures
+from gpudb.server.users import Users
 
 COOKIE = "arrow_flight_session_id"
 BEARER_SECONDS = 3600.0  # of a token handed out at a handshake, from its last use
@@ -50,19 +52,19 @@ class Bearer:
     """A token that was handed out for a password; only its hash is kept."""
 
     user: str
-    role: str
     made: float
     used: float
 
 
 class Authenticator:
-    """Knows the token of this server, and the tokens it handed out.
+    """Knows the users, the token of this server, and the tokens it handed out.
 
-    token   random, of a server on loopback; None where there is no such way in
+    token     random, of a server on loopback; None where there is no such way in
     insecure  everybody is an administrator
     """
 
-    def __init__(self, token: str | None, insecure: bool = False) -> None:
+    def __init__(self, users: Users, token: str | None, insecure: bool = False) -> None:
+        self._users = users
         self._token = None if token is None else digest(token)
         self._insecure = insecure
         self._bearers: OrderedDict[bytes, Bearer] = OrderedDict()
@@ -71,7 +73,7 @@ class Authenticator:
     def caller(
         self, method: Any, headers: Mapping[str, Sequence[Any]], peer: str = ""
     ) -> tuple[Caller, dict[str, str]]:
-        """(who calls, headers of the answer); NotAuthenticated where the headers do not show it."""
+        """(who calls, headers of the answer); AuthenticationError where the headers do not show it."""
         answer: dict[str, str] = {}
         user, role, bearer = self._identified(_header(headers, "authorization"), method, answer)
         session = _cookie(headers) or bearer
@@ -86,17 +88,18 @@ class Authenticator:
         if scheme.lower() == "basic":
             found = self._password(*_user_and_password(value))
             if found is not None and method == fl.FlightMethod.HANDSHAKE:
-                answer["authorization"] = f"Bearer {self._hand_out(*found)}"
+                answer["authorization"] = f"Bearer {self._hand_out(found[0])}"
         elif scheme.lower() == "bearer":
             known = self._bearer(value)
-            if known is not None:
-                return known.user, known.role, digest(value).hex()
+            role = None if known is None else self._role(known.user)
+            if known is not None and role is not None:
+                return known.user, role, digest(value).hex()
             if self._token is not None and hmac.compare_digest(digest(value), self._token):
                 found = (TOKEN_USER, "admin")
         if found is None and self._insecure:
             found = ("anybody", "admin")
         if found is None:
-            raise NotAuthenticated(
+            raise AuthenticationError(
                 "no valid credentials", hint="send the server's token as Bearer, or a user and a password as Basic"
             )
         return *found, None
@@ -107,13 +110,20 @@ class Authenticator:
             return "anybody", "admin"
         if self._token is not None and user == TOKEN_USER and hmac.compare_digest(digest(password), self._token):
             return TOKEN_USER, "admin"
-        return None
+        role = self._users.check(user, password) if user else None
+        return None if role is None else (user, role)
 
-    def _hand_out(self, user: str, role: str) -> str:
+    def _role(self, user: str) -> str | None:
+        """What a user who has logged in may do now: perhaps it was removed since."""
+        if self._insecure or (user == TOKEN_USER and self._token is not None):
+            return "admin"
+        return self._users.role(user)
+
+    def _hand_out(self, user: str) -> str:
         token = secrets.token_urlsafe(32)
         now = time.monotonic()
         with self._lock:
-            self._bearers[digest(token)] = Bearer(user, role, now, now)
+            self._bearers[digest(token)] = Bearer(user, now, now)
             while len(self._bearers) > BEARERS_AT_MOST:
                 self._bearers.popitem(last=False)
         return token
@@ -145,11 +155,12 @@ class CallerMiddleware(fl.ServerMiddleware):
 class CallerMiddlewareFactory(fl.ServerMiddlewareFactory):
     """Refuses every call that does not show who makes it."""
 
-    def __init__(self, authenticator: Authenticator) -> None:
+    def __init__(self, authenticator: Authenticator, failures: Failures) -> None:
         self._authenticator = authenticator
+        self._failures = failures
 
     def start_call(self, info: Any, headers: Mapping[str, Sequence[Any]]) -> CallerMiddleware:
-        with answering():
+        with self._failures.answering():
             return CallerMiddleware(*self._authenticator.caller(info.method, headers))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 import threading
@@ -32,8 +33,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--tls-key", metavar="FILE", help="its private key in PEM")
     parser.add_argument("--insecure", action="store_true", help="no token, no TLS: every client is an administrator")
     parser.add_argument("--readonly", dest="read_only", action="store_true", help="change nothing")
+    parser.add_argument("--import-root", metavar="DIR", help="let statements read files below DIR")
+    parser.add_argument("--export-root", metavar="DIR", help="let statements make files below DIR")
     options = vars(parser.parse_args(arguments))
     database = options.pop("database")
+    os.umask(0o077)
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     from gpudb.server.flight import Server
 

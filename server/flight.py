@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import logging
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -13,19 +15,22 @@ import pyarrow.flight as fl
 
 from gpudb import token_file
 from gpudb.dbapi.insert_all import insert_all
-from gpudb.errors import ConflictError, Error, InterfaceError, NotSupportedError
+from gpudb.errors import ConflictError, Error, InterfaceError, NotSupportedError, OperationalError
 from gpudb.flight_sql import TYPE_URL, MalformedMessage, encode, message, pack, parse, unpack
 from gpudb.planner import statements
 from gpudb.server import metadata
 from gpudb.server.authentication import Authenticator, Caller, CallerMiddlewareFactory, OpenHandshake
 from gpudb.server.configuration import Configuration
-from gpudb.server.failures import answering, flight_error
+from gpudb.server.failures import Failures
 from gpudb.server.results import RowStream
 from gpudb.server.session_options import session_options, set_session_options
 from gpudb.server.sessions import ClientSession, Prepared, Sessions, Ticket, parameter_rows
+from gpudb.server.users import Users
 from gpudb.session import Database, Result, Session
+from gpudb.storage.file_access import FileAccess
 from gpudb.types import BIGINT
 
+logger = logging.getLogger("gpudb.server")
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 COUNT_SCHEMA = pa.schema([pa.field("Count", pa.int64())])  # of a statement without rows that is sent as a query
@@ -45,16 +50,20 @@ def answered(call: Call) -> Call:
 
     @functools.wraps(call)
     def guarded(self: FlightSqlServer, context: Any, *arguments: Any) -> Any:
-        with answering():
+        with self.failures.answering():
             found = call(self, context, *arguments)
-        return _guarded(found) if isinstance(found, Iterator) and not isinstance(found, RowStream) else found
+        return (
+            _guarded(self.failures, found)
+            if isinstance(found, Iterator) and not isinstance(found, RowStream)
+            else found
+        )
 
     return guarded  # type: ignore[return-value]
 
 
-def _guarded(items: Iterator[Any]) -> Iterator[Any]:
+def _guarded(failures: Failures, items: Iterator[Any]) -> Iterator[Any]:
     while True:
-        with answering():
+        with failures.answering():
             item = next(items, None)
         if item is None:
             return
@@ -64,7 +73,9 @@ def _guarded(items: Iterator[Any]) -> Iterator[Any]:
 class FlightSqlServer(fl.FlightServerBase):
     """Answers calls on threads of gRPC's."""
 
-    def __init__(self, database: Database, configuration: Configuration, authenticator: Authenticator) -> None:
+    def __init__(
+        self, database: Database, configuration: Configuration, authenticator: Authenticator, failures: Failures
+    ) -> None:
         scheme = "grpc" if configuration.tls_cert is None else "grpc+tls"
         certificates = None
         if configuration.tls_cert is not None and configuration.tls_key is not None:
@@ -74,10 +85,11 @@ class FlightSqlServer(fl.FlightServerBase):
             f"{scheme}://{configuration.host}:{configuration.port}",
             auth_handler=OpenHandshake(),
             tls_certificates=certificates,
-            middleware={"caller": CallerMiddlewareFactory(authenticator)},
+            middleware={"caller": CallerMiddlewareFactory(authenticator, failures)},
         )
         self.database = database
-        self.sessions = Sessions(database)
+        self.failures = failures
+        self.sessions = Sessions(database, FileAccess(configuration.import_root, configuration.export_root))
 
     # ----------------------------------------------------------------------------- who, and in which session
 
@@ -136,7 +148,7 @@ class FlightSqlServer(fl.FlightServerBase):
             parameters = prepared.rows[0] if prepared.rows else None
         else:
             raise NotSupportedError(f"this command is not supported: {name}")
-        session = self.sessions.engine(caller.user, self._client(caller), transaction, prepared is not None)
+        session = self.sessions.engine(caller, self._client(caller), transaction, prepared is not None)
         described = session.describe(sql, parameters)
         once = described.statement is not statements.Query
         return Ticket(sql, transaction, described.schema or COUNT_SCHEMA, prepared, once)
@@ -152,7 +164,7 @@ class FlightSqlServer(fl.FlightServerBase):
         caller = self._caller(context)
         name, command = unpack(ticket.ticket)
         if name in metadata.SCHEMAS:
-            session = self.sessions.engine(caller.user, self._client(caller), b"")
+            session = self.sessions.engine(caller, self._client(caller), b"")
             return fl.RecordBatchStream(metadata.table(name, command, session))
         if name != "TicketStatementQuery":
             raise NotSupportedError(f"a ticket of this kind is not supported: {name}")
@@ -173,7 +185,7 @@ class FlightSqlServer(fl.FlightServerBase):
             yield first
             yield from results
 
-        return fl.GeneratorStream(schema, RowStream(schema, all_results()))
+        return fl.GeneratorStream(schema, RowStream(schema, all_results(), self.failures))
 
     # ----------------------------------------------------------------------------- running
 
@@ -182,7 +194,7 @@ class FlightSqlServer(fl.FlightServerBase):
     ) -> Result:
         """Run one statement in the session it belongs to; one without rows gives the number it changed."""
         client = self._client(caller)
-        session = self.sessions.engine(caller.user, client, transaction, for_prepared)
+        session = self.sessions.engine(caller, client, transaction, for_prepared)
         result = session.execute(sql, parameters)
         if not transaction:
             self.sessions.after(client, session)
@@ -204,7 +216,7 @@ class FlightSqlServer(fl.FlightServerBase):
             return 0
         if len(sets) == 1:
             return max(0, self._run(caller, prepared.transaction, prepared.sql, sets[0], True).rowcount)
-        session = self.sessions.engine(caller.user, self._client(caller), prepared.transaction, True)
+        session = self.sessions.engine(caller, self._client(caller), prepared.transaction, True)
         whole = insert_all(session, prepared.sql, sets)
         if whole is not None:
             return whole.rowcount
@@ -264,7 +276,7 @@ class FlightSqlServer(fl.FlightServerBase):
     def _action_CreatePreparedStatement(self, caller: Caller, body: bytes) -> list[bytes]:
         request = action_body(body, "ActionCreatePreparedStatementRequest")
         prepared = Prepared(request.query, request.transaction_id, parameter_names(request.query))
-        session = self.sessions.engine(caller.user, self._client(caller), prepared.transaction)
+        session = self.sessions.engine(caller, self._client(caller), prepared.transaction)
         schema: pa.Schema | None = None
         try:
             described = session.describe(prepared.sql, unknown(prepared.names))
@@ -293,7 +305,7 @@ class FlightSqlServer(fl.FlightServerBase):
 
     def _action_BeginTransaction(self, caller: Caller, body: bytes) -> list[bytes]:
         action_body(body, "ActionBeginTransactionRequest")
-        handle = self.sessions.begin(caller.user, self._client(caller))
+        handle = self.sessions.begin(caller, self._client(caller))
         return [pack("ActionBeginTransactionResult", transaction_id=handle)]
 
     def _action_EndTransaction(self, caller: Caller, body: bytes) -> list[bytes]:
@@ -334,7 +346,7 @@ class FlightSqlServer(fl.FlightServerBase):
     @answered
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[fl.FlightInfo]:
         caller = self._caller(context)
-        session = self.sessions.engine(caller.user, self._client(caller), b"")
+        session = self.sessions.engine(caller, self._client(caller), b"")
         for found in metadata.relations(session):
             path = [found.name] if found.schema == "main" else [found.schema, found.name]
             schema, rows = metadata.arrow_columns(found.columns()), -1 if found.rows is None else found.rows
@@ -353,16 +365,27 @@ class Server:
     """
 
     def __init__(self, database: str, configuration: Configuration) -> None:
+        users = Users.of_database(database)
+        configuration.check(len(users.all()))
+        if configuration.insecure:
+            logger.warning("--insecure: no token, no TLS, every client is an administrator")
         self.configuration = configuration
-        self.token = None if configuration.insecure else secrets.token_urlsafe(32)
+        self.token: str | None = None
+        if configuration.is_loopback and not configuration.insecure:
+            self.token = secrets.token_urlsafe(32)
+        hidden = {configuration.import_root: "<import root>", configuration.export_root: "<export root>"}
+        paths = {os.path.realpath(path): shown for path, shown in hidden.items() if path is not None}
+        if database != ":memory:":
+            paths |= {os.path.realpath(database): "<database>", os.path.abspath(database): "<database>"}
+        failures = Failures(paths)
+        authenticator = Authenticator(users, self.token, configuration.insecure)
         self.database = Database(database, configuration.read_only)
         try:
-            self._flight = FlightSqlServer(
-                self.database, configuration, Authenticator(self.token, configuration.insecure)
-            )
-        except BaseException as error:
+            self._flight = FlightSqlServer(self.database, configuration, authenticator, failures)
+        except (OSError, pa.ArrowException) as error:
             self.database.close()
-            raise flight_error(error) from None if isinstance(error, Error) else error
+            place = f"{configuration.host}:{configuration.port}"
+            raise OperationalError(f"cannot listen at {place}: {str(error).splitlines()[0]}") from None
         self.port: int = self._flight.port
         scheme = "grpc" if configuration.tls_cert is None else "grpc+tls"
         self.uri = f"{scheme}://{configuration.host}:{self.port}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gpudb.server.failures import answering
+from gpudb.server.failures import Failures
 from gpudb.session import Result
 
 MESSAGE_BYTES = 4 << 20  # of a batch that is sent: clients written in Go refuse messages past 16 MiB
@@ -37,9 +37,11 @@ class RowStream:
         self,
         schema: pa.Schema,
         results: Iterator[Result],
+        failures: Failures,
         check: Callable[[], None] = lambda: None,
         close: Callable[[], None] = lambda: None,
     ) -> None:
+        self._failures = failures
         self._check = check
         self._close: Callable[[], None] | None = close
         self._messages = self._sent(schema, results)
@@ -49,7 +51,7 @@ class RowStream:
 
     def __next__(self) -> Any:
         try:
-            with answering():
+            with self._failures.answering():
                 self._check()
                 return next(self._messages)
         except BaseException:

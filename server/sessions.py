@@ -18,8 +18,10 @@ from typing import Any, Generic, TypeVar
 
 from gpudb.errors import InterfaceError, OperationalError
 from gpudb.record import record
+from gpudb.server.authentication import Caller
 from gpudb.session import Database, Session
 from gpudb.settings import Settings
+from gpudb.storage.file_access import FileAccess
 
 Kept = TypeVar("Kept")
 TICKET_SECONDS = 300.0
@@ -172,8 +174,9 @@ class Handles(Generic[Kept]):
 class Sessions:
     """All that is kept between calls, of all clients."""
 
-    def __init__(self, database: Database, settings: Callable[[], Settings] = Settings) -> None:
+    def __init__(self, database: Database, files: FileAccess, settings: Callable[[], Settings] = Settings) -> None:
         self._database = database
+        self._files = files
         self._settings = settings
         self.clients: Handles[ClientSession] = Handles("session", IDLE_SECONDS, 1000, ClientSession.close)
         self.transactions: Handles[Session] = Handles("transaction", IDLE_SECONDS, 1000, Session.close)
@@ -192,25 +195,31 @@ class Sessions:
         return found
 
     def engine(
-        self, user: str, client: ClientSession | None, transaction: bytes, for_prepared: bool = False
+        self, caller: Caller, client: ClientSession | None, transaction: bytes, for_prepared: bool = False
     ) -> Session:
         """The engine's session for a statement: that of the transaction it is in, or a new one with the client's settings.
 
         for_prepared  where the transaction that it was prepared in is over, the one that the client has begun since
         """
         if transaction:
-            if for_prepared and client is not None and self.transactions.find(user, transaction) is None:
+            if for_prepared and client is not None and self.transactions.find(caller.user, transaction) is None:
                 transaction = client.latest or transaction
-            return self.transactions.get(user, transaction)
-        if client is not None and client.transaction is not None:
-            return client.transaction
-        return self._new_engine(client)
+            found = self.transactions.get(caller.user, transaction)
+        elif client is not None and client.transaction is not None:
+            found = client.transaction
+        else:
+            found = Session(self._database)
+            found.settings = self.settings_of(client)
+            found.files = self._files
+        found.read_only = caller.role == "reader"  # as it is now: the role may have changed since BEGIN
+        return found
 
-    def begin(self, user: str, client: ClientSession | None) -> bytes:
+    def begin(self, caller: Caller, client: ClientSession | None) -> bytes:
         """Open a transaction that a handle stands for."""
-        session = self._new_engine(client)
+        session = self.engine(caller, None, b"")
+        session.settings = self.settings_of(client)
         session.begin()
-        handle = self.transactions.put(user, session)
+        handle = self.transactions.put(caller.user, session)
         if client is not None:
             client.latest = handle
         return handle
@@ -219,7 +228,10 @@ class Sessions:
     def after(client: ClientSession | None, session: Session) -> None:
         """A statement outside a handle's transaction has run: its session stays while BEGIN's transaction is open."""
         if client is not None:
-            client.transaction = session if session.transaction is not None else None
+            if session.transaction is not None:
+                client.transaction = session
+            elif client.transaction is session:
+                client.transaction = None
         elif session.transaction is not None:
             session.close()
             raise InterfaceError(
@@ -230,11 +242,6 @@ class Sessions:
     def settings_of(self, client: ClientSession | None) -> Settings:
         """What statements of a client run with."""
         return FixedSettings(self._settings()) if client is None else client.settings
-
-    def _new_engine(self, client: ClientSession | None) -> Session:
-        session = Session(self._database)
-        session.settings = self.settings_of(client)
-        return session
 
     def forget(self, user: str, key: str | None) -> None:
         """The session of a client ends: what is open in it is rolled back."""

@@ -20,6 +20,7 @@ from gpudb.errors import BindError, InputError, NotSupportedError
 from gpudb.storage.csv import CsvRelation
 from gpudb.storage.csv_dialect import CsvOptions
 from gpudb.storage.csv_writer import CsvWriter
+from gpudb.storage.file_access import FileAccess
 from gpudb.storage.file_relation import FileRelation, RejectedRow, RejectedRows
 from gpudb.storage.ipc import IpcRelation, IpcWriter
 from gpudb.storage.parquet import ParquetRelation, ParquetWriter
@@ -49,6 +50,7 @@ def open_files(
     file_format: str = "auto",
     options: Mapping[str, object] | None = None,
     target: tuple[tuple[str, SqlType], ...] | None = None,
+    access: FileAccess | None = None,
 ) -> FileRelation:
     """The rows of files that have the same columns.
 
@@ -56,11 +58,13 @@ def open_files(
     file_format  auto, csv, parquet or arrow; auto looks at the content, never at the name
     options      of CSV, see `CsvOptions`
     target       (name, type) of the table's columns a COPY fills: the files' columns are taken in this order
+    access       which files may be read; None: all
 
-    Raises InputError where a file is missing, a glob matches nothing, or the content is not what it should be.
+    Raises AccessError where that is not so, InputError where a file is missing, a glob matches nothing, or the content is not
+    what it should be.
     """
     wanted = _format_name(file_format)
-    found = expand_paths(paths)
+    found = expand_paths(paths, access)
     if wanted == "auto":
         wanted = _format_of_content(found[0])
     for path in found[1:]:
@@ -74,13 +78,13 @@ def open_files(
     return (ParquetRelation if wanted == "parquet" else IpcRelation)(found, target)
 
 
-def expand_paths(paths: Sequence[str]) -> list[str]:
+def expand_paths(paths: Sequence[str], access: FileAccess | None = None) -> list[str]:
     """Existing regular files, in order.  Raises InputError for a missing one, an empty glob, a directory."""
     found: list[str] = []
     for path in paths:
         if not path or "\0" in path:
             raise InputError("a file name is empty or holds a zero byte")
-        path = os.path.expanduser(path)
+        path = os.path.expanduser(path) if access is None else access.pattern(path)
         if any(letter in path for letter in "*?[") and not os.path.exists(path):
             matches = sorted(match for match in glob.glob(path, recursive=True) if not os.path.isdir(match))
             if not matches:
@@ -90,6 +94,8 @@ def expand_paths(paths: Sequence[str]) -> list[str]:
             found.append(path)
     if not found:
         raise InputError("no file was named")
+    if access is not None:
+        found = [access.readable(path) for path in found]
     for path in found:
         _check_readable(path)
     return found
@@ -169,15 +175,16 @@ def write_file(
     batches: Iterator[pa.RecordBatch],
     file_format: str = "auto",
     options: Mapping[str, object] | None = None,
+    access: FileAccess | None = None,
 ) -> int:
     """Write a stream of record batches as one file; the number of rows.
 
     The rows go to a temporary file beside `path`, which takes its name once it is complete and on disk: an error leaves
-    neither a partial file nor a changed one.
+    neither a partial file nor a changed one.  Where `access` says which files may be written, none is replaced.
     """
     wanted = _format_name(file_format)
     wanted = format_of_path(path) if wanted == "auto" else wanted
-    path = os.path.expanduser(path)
+    path = os.path.expanduser(path) if access is None else access.writable(path)
     if os.path.isdir(path):
         raise InputError(f"a directory cannot be written as a file: {path}")
     given = {name.lower(): value for name, value in (options or {}).items()}
@@ -195,7 +202,10 @@ def write_file(
     try:
         rows = _write_batches(temporary, lambda sink: writer_class(sink, schema, given, path), batches)
         os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        if access is None:
+            os.replace(temporary, path)
+        else:
+            os.link(temporary, path)  # fails where a file has this name by now
     except OSError as error:
         raise InputError(f"cannot write file: {os.strerror(error.errno or 0)}: {path}") from None
     finally:

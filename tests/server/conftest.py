@@ -11,6 +11,7 @@ import pyarrow.flight as fl
 import pytest
 
 import gpudb.server
+from gpudb.server import users
 from gpudb.server.flight import Server
 
 
@@ -20,6 +21,7 @@ def runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("run")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GPUDB_RUNTIME_DIR", str(folder))
+        patch.setitem(users.SCRYPT, "n", 1 << 8)  # 128 times less work a password
         yield folder
 
 
