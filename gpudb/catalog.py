@@ -90,7 +90,22 @@ class Defaults:
     columns: tuple[tuple[str, str], ...]
 
 
-Definition = View | Schema | Defaults
+@record
+class Producer:
+    """Up to which of its batches a client's rows were taken in, so that none is taken in twice.
+
+    sequence  number of the last batch
+    digest    of its rows, in hexadecimal
+    at        seconds since 1970 when it was: the longest unheard of is forgotten first
+    """
+
+    name: str
+    sequence: int
+    digest: str
+    at: int
+
+
+Definition = View | Schema | Defaults | Producer
 """What a database holds beside tables, under `definition_key`."""
 
 
@@ -124,13 +139,15 @@ def name_in_schema(name: str) -> str:
 
 
 def definition_key(definition: Definition) -> str:
-    """Views share the names of tables; a schema's key ends with a dot, which no table's does."""
+    """Views share the names of tables; a schema's key ends with a dot, which no table's does, a producer's begins with \\1."""
     name = definition.name.casefold()
     match definition:
         case View():
             return name
         case Defaults():
             return f"{name}\0defaults"
+        case Producer():
+            return "\1" + definition.name
     return _quoted(name) + "."
 
 

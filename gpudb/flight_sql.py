@@ -11,6 +11,7 @@ session actions and CancelFlightInfo are bare (`message`, `parse`).
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import Any
 
@@ -86,6 +87,17 @@ _FLIGHT = {
     "CancelFlightInfoResult": "1:status:i",
 }
 _ANY = {"Any": "1:type_url:s 2:value:b"}
+
+# Options of CommandStatementIngest that our own clients give, and the key of the marker that ends their streams.
+PRODUCER = "gpudb.producer"  # with SEQUENCE: the same number twice adds rows once
+SEQUENCE = "gpudb.sequence"
+END_MARKER = "gpudb.end"  # "true": keep nothing unless the marker comes
+
+
+def end_marker(rows: int) -> bytes:
+    """The app_metadata of a last, empty message of a stream of so many rows: it has all come."""
+    return json.dumps({END_MARKER: rows}).encode()
+
 
 _KINDS = {"s": 9, "b": 12, "i": 5, "l": 3, "f": 16, "u": 13, "t": 8, "d": 1, "@": 11}
 

@@ -14,14 +14,17 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from gpudb import token_file
+from gpudb.catalog import qualified
 from gpudb.dbapi.insert_all import insert_all
-from gpudb.errors import ConflictError, Error, InterfaceError, NotSupportedError, OperationalError
-from gpudb.flight_sql import TYPE_URL, MalformedMessage, encode, message, pack, parse, unpack
+from gpudb.errors import ConflictError, DataError, Error, InterfaceError, NotSupportedError, OperationalError
+from gpudb.flight_sql import END_MARKER, TYPE_URL, MalformedMessage, encode, message, pack, parse, unpack
+from gpudb.ingest import Target, ingest
 from gpudb.planner import statements
 from gpudb.server import metadata
 from gpudb.server.authentication import Authenticator, Caller, CallerMiddlewareFactory, OpenHandshake
 from gpudb.server.configuration import Configuration
 from gpudb.server.failures import Failures
+from gpudb.server.ingest import arriving, first_line, numbered_of, target_of
 from gpudb.server.results import RowStream
 from gpudb.server.session_options import session_options, set_session_options
 from gpudb.server.sessions import ClientSession, Prepared, Sessions, Ticket, parameter_rows
@@ -238,9 +241,15 @@ class FlightSqlServer(fl.FlightServerBase):
     def do_put(self, context: Any, descriptor: fl.FlightDescriptor, reader: Any, writer: Any) -> None:
         caller = self._caller(context)
         if descriptor.descriptor_type == fl.DescriptorType.PATH:
-            raise NotSupportedError("putting rows into a table is not supported")
-        name, command = unpack(descriptor.command)
+            target = Target(qualified(*reversed(path_parts(descriptor.path))), "create", "append")
+            writer.write(encode("DoPutUpdateResult", record_count=self._ingest(context, target, reader, {}, b"")))
+            return
+        name, command = unpack(descriptor.command or b"")
         match name:
+            case "CommandStatementIngest":
+                options = {option.key: option.value for option in command.options}
+                target = target_of(command, self.database)
+                count = self._ingest(context, target, reader, options, command.transaction_id)
             case "CommandStatementUpdate":
                 count = self._update(caller, command.transaction_id, command.query)
             case "CommandPreparedStatementUpdate":
@@ -257,6 +266,19 @@ class FlightSqlServer(fl.FlightServerBase):
             case _:
                 raise NotSupportedError(f"this command is not supported: {name}")
         writer.write(encode("DoPutUpdateResult", record_count=count))
+
+    def _ingest(self, context: Any, target: Target, reader: Any, options: dict[str, str], transaction: bytes) -> int:
+        caller = self._caller(context)
+        client = self._client(caller)
+        if client is not None and not transaction and self.sessions.transactions.find(caller.user, client.latest):
+            transaction = client.latest  # ADBC's driver does not say that an ingest belongs to its open transaction
+        session = self.sessions.engine(caller, client, transaction)
+        batches = arriving(reader, context, options.get(END_MARKER) == "true")
+        try:
+            schema = reader.schema
+        except pa.ArrowException as error:
+            raise DataError(f"the stream is not valid Arrow: {first_line(error)}") from None
+        return ingest(session, target, schema, batches, numbered_of(options))
 
     # ----------------------------------------------------------------------------- actions
 
@@ -454,14 +476,19 @@ def expired() -> Ticket:
     raise InterfaceError("ticket not found", hint="its statement may change something, and so it runs once")
 
 
-def table_name(path: list[bytes]) -> str:
-    """A table's name in SQL from the path of a descriptor: [table] or [schema, table]."""
+def path_parts(path: list[bytes]) -> list[str]:
+    """[table] or [schema, table] of a descriptor."""
     if not 1 <= len(path) <= 2:
         raise InterfaceError("the path of a table is [table] or [schema, table]")
     try:
-        return ".".join('"' + part.decode().replace('"', '""') + '"' for part in path)
+        return [part.decode() for part in path]
     except UnicodeDecodeError:
         raise MalformedMessage("the path of a table is not UTF-8") from None
+
+
+def table_name(path: list[bytes]) -> str:
+    """A table's name in SQL from the path of a descriptor."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in path_parts(path))
 
 
 def sql_command(sql: str) -> tuple[str, Any]:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gpudb.catalog import Defaults, Definition, Schema, View, definition_key
+from gpudb.catalog import Defaults, Definition, Producer, Schema, View, definition_key
 from gpudb.errors import CorruptDataError, FormatError
 from gpudb.record import record
 from gpudb.storage.file_format import PieceEntry, RowGroupEntry
@@ -23,7 +23,7 @@ from gpudb.storage.table import Columns
 from gpudb.types import SqlType
 
 MAGIC = "gpudb-manifest"
-MANIFEST_FORMAT = 2  # 2 knows views, schemas and defaults; what needs no more than 1 is written as 1
+MANIFEST_FORMAT = 3  # 2 knows views, schemas and defaults, 3 producers; each is written as the least that it needs
 FULL_EVERY = 64  # versions from one full manifest to the next
 NAME = re.compile(r"[0-9]{20}\.json")
 
@@ -107,7 +107,7 @@ def encode(parent: Manifest | None, tables: Tables, definitions: Definitions) ->
         body["definitions"] = [_definition_to_json(definition) for definition in definitions.values()]
     content = json.dumps(body, separators=(",", ":"), ensure_ascii=True).encode("ascii")
     checksum = _checksum(content)
-    header = _header(content, checksum, 2 if definitions else 1)
+    header = _header(content, checksum, _format_of(definitions))
     last_full = version if full or parent is None else parent.last_full
     return header + content, Manifest(version, dict(tables), checksum, last_full, dict(definitions))
 
@@ -152,7 +152,16 @@ def read_chain(newest: int, read: Callable[[int], bytes], base: Manifest | None,
     return Manifest(newest, tables, bodies[0][1], last_full, definitions)
 
 
+def _format_of(definitions: Definitions) -> int:
+    if any(isinstance(definition, Producer) for definition in definitions.values()):
+        return 3
+    return 2 if definitions else 1
+
+
 def _definition_to_json(definition: Definition) -> dict[str, Any]:
+    if isinstance(definition, Producer):
+        at, digest = definition.at, definition.digest
+        return {"producer": definition.name, "sequence": definition.sequence, "digest": digest, "at": at}
     if isinstance(definition, Schema):
         return {"schema": definition.name}
     if isinstance(definition, Defaults):
@@ -161,6 +170,8 @@ def _definition_to_json(definition: Definition) -> dict[str, Any]:
 
 
 def _definition_from_json(item: dict[str, Any]) -> Definition:
+    if "producer" in item:
+        return Producer(item["producer"], item["sequence"], item["digest"], item["at"])
     if "schema" in item:
         return Schema(item["schema"])
     if "defaults" in item:
