@@ -22,6 +22,7 @@ import pyarrow.flight as fl
 
 from gpudb.errors import AuthenticationError
 from gpudb.record import record
+from gpudb.server import audit
 from gpudb.server.failures import Failures
 from gpudb.server.users import Users
 
@@ -88,6 +89,7 @@ class Authenticator:
         if scheme.lower() == "basic":
             found = self._password(*_user_and_password(value))
             if found is not None and method == fl.FlightMethod.HANDSHAKE:
+                audit.note("login", user=found[0], role=found[1])
                 answer["authorization"] = f"Bearer {self._hand_out(found[0])}"
         elif scheme.lower() == "bearer":
             known = self._bearer(value)
@@ -99,6 +101,7 @@ class Authenticator:
         if found is None and self._insecure:
             found = ("anybody", "admin")
         if found is None:
+            audit.note("denied", call=str(method), scheme=scheme[:16])
             raise AuthenticationError(
                 "no valid credentials", hint="send the server's token as Bearer, or a user and a password as Basic"
             )

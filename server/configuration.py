@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from typing import Any
 
 from gpudb.errors import OperationalError
 from gpudb.record import record
+from gpudb.settings import SETTINGS
 
 DEFAULT_PORT = 8815
 
@@ -21,6 +23,12 @@ class Configuration:
     read_only          open the database without its lock, and refuse every change
     import_root        folder below which statements may read files; None: they may read none
     export_root        folder below which statements may make files; None: they may make none
+    statement_timeout  seconds a statement may run; 0 for no limit
+    memory_limit       bytes a statement may hold; None: a quarter of the machine's
+    running            statements that run at a time; None: one more than there are processors
+    waiting            statements that may wait for their turn
+    queue_seconds      that each of them waits at most
+    drain_seconds      that running statements have to end when the server is told to stop
     """
 
     host: str = "127.0.0.1"
@@ -31,6 +39,22 @@ class Configuration:
     read_only: bool = False
     import_root: str | None = None
     export_root: str | None = None
+    statement_timeout: float = 60.0
+    memory_limit: int | None = None
+    running: int | None = None
+    waiting: int = 1024
+    queue_seconds: float = 30.0
+    drain_seconds: float = 10.0
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Settings that clients start with and may only lower."""
+        memory = SETTINGS["memory_limit"].default() * 10 // 8  # its default is eight tenths
+        return {
+            "statement_timeout": float(self.statement_timeout),
+            "memory_limit": memory // 4 if self.memory_limit is None else self.memory_limit,
+            "threads": SETTINGS["threads"].default(),
+        }
 
     @property
     def is_loopback(self) -> bool:

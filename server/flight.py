@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 import os
 import secrets
@@ -16,16 +17,26 @@ import pyarrow.flight as fl
 from gpudb import token_file
 from gpudb.catalog import qualified
 from gpudb.dbapi.insert_all import insert_all
-from gpudb.errors import ConflictError, DataError, Error, InterfaceError, NotSupportedError, OperationalError
+from gpudb.errors import (
+    AccessError,
+    ConflictError,
+    DataError,
+    Error,
+    InterfaceError,
+    NotSupportedError,
+    OperationalError,
+)
 from gpudb.flight_sql import END_MARKER, TYPE_URL, MalformedMessage, encode, message, pack, parse, unpack
 from gpudb.ingest import Target, ingest
 from gpudb.planner import statements
-from gpudb.server import metadata
+from gpudb.server import audit, metadata, own_statements
 from gpudb.server.authentication import Authenticator, Caller, CallerMiddlewareFactory, OpenHandshake
 from gpudb.server.configuration import Configuration
 from gpudb.server.failures import Failures
 from gpudb.server.ingest import arriving, first_line, numbered_of, target_of
+from gpudb.server.limited_settings import LimitedSettings
 from gpudb.server.results import RowStream
+from gpudb.server.running import Statement, Statements
 from gpudb.server.session_options import session_options, set_session_options
 from gpudb.server.sessions import ClientSession, Prepared, Sessions, Ticket, parameter_rows
 from gpudb.server.users import Users
@@ -44,6 +55,8 @@ ACTIONS = {
     "EndTransaction": "Commit or roll back a transaction",
     "SetSessionOptions": "SET, for clients that keep cookies",
     "GetSessionOptions": "The settings of the session",
+    "CancelFlightInfo": "Stop what the tickets of a FlightInfo started",
+    "CancelQuery": "The same, as older clients ask for it",
     "CloseSession": "Roll back, and forget the session's settings",
 }
 
@@ -54,7 +67,11 @@ def answered(call: Call) -> Call:
     @functools.wraps(call)
     def guarded(self: FlightSqlServer, context: Any, *arguments: Any) -> Any:
         with self.failures.answering():
-            found = call(self, context, *arguments)
+            try:
+                found = call(self, context, *arguments)
+            except AccessError as error:
+                audit.note("denied", user=self._caller(context).user, call=call.__name__, error=error.message)
+                raise
         return (
             _guarded(self.failures, found)
             if isinstance(found, Iterator) and not isinstance(found, RowStream)
@@ -92,7 +109,10 @@ class FlightSqlServer(fl.FlightServerBase):
         )
         self.database = database
         self.failures = failures
-        self.sessions = Sessions(database, FileAccess(configuration.import_root, configuration.export_root))
+        files = FileAccess(configuration.import_root, configuration.export_root)
+        self.sessions = Sessions(database, files, functools.partial(LimitedSettings, configuration.limits))
+        places = configuration.running or len(os.sched_getaffinity(0)) + 1
+        self.running = Statements(places, configuration.waiting, configuration.queue_seconds)
 
     # ----------------------------------------------------------------------------- who, and in which session
 
@@ -152,7 +172,7 @@ class FlightSqlServer(fl.FlightServerBase):
         else:
             raise NotSupportedError(f"this command is not supported: {name}")
         session = self.sessions.engine(caller, self._client(caller), transaction, prepared is not None)
-        described = session.describe(sql, parameters)
+        described = own_statements.described(sql) or session.describe(sql, parameters)
         once = described.statement is not statements.Query
         return Ticket(sql, transaction, described.schema or COUNT_SCHEMA, prepared, once)
 
@@ -168,72 +188,82 @@ class FlightSqlServer(fl.FlightServerBase):
         name, command = unpack(ticket.ticket)
         if name in metadata.SCHEMAS:
             session = self.sessions.engine(caller, self._client(caller), b"")
-            return fl.RecordBatchStream(metadata.table(name, command, session))
+            timeout = int(session.settings["statement_timeout"] * 1000)
+            return fl.RecordBatchStream(metadata.table(name, command, session, timeout))
         if name != "TicketStatementQuery":
             raise NotSupportedError(f"a ticket of this kind is not supported: {name}")
-        found = self.sessions.tickets.get(caller.user, command.statement_handle)
+        handle = command.statement_handle
+        found = self.sessions.tickets.get(caller.user, handle)
         if found.once:  # it may change something: the second of two calls finds no ticket
-            found = self.sessions.tickets.pop(caller.user, command.statement_handle) or expired()
+            found = self.sessions.tickets.pop(caller.user, handle) or expired()
         sets = [None] if found.prepared is None or found.prepared.rows is None else found.prepared.rows
-        for_prepared = found.prepared is not None
-        results = (self._run(caller, found.transaction, found.sql, one, for_prepared) for one in sets)
-        first = next(results, None)  # its errors are this call's; the rows come as they are read
-        if first is None:
+        if not sets:
             raise InterfaceError("the statement was given no set of parameters")
-        schema = first.schema if found.schema is None else found.schema
-        if found.schema is not None and not first.schema.equals(schema):
-            raise ConflictError("a table was changed between planning and running", hint="run the statement again")
-
-        def all_results() -> Iterator[Result]:
-            yield first
-            yield from results
-
-        return fl.GeneratorStream(schema, RowStream(schema, all_results(), self.failures))
+        session = self.sessions.engine(
+            caller, self._client(caller), found.transaction, for_prepared=found.prepared is not None
+        )
+        statement = self.running.arrive(caller, found.sql, session, context, handle)
+        try:
+            results = (self._result(caller, statement, parameters) for parameters in sets)
+            first = next(results)  # its errors are this call's; the rows come as they are read
+            schema = first.schema if found.schema is None else found.schema
+            if not first.schema.equals(schema):
+                raise ConflictError("a table was changed between planning and running", hint="run the statement again")
+            stream = RowStream(
+                schema,
+                itertools.chain([first], results),
+                self.failures,
+                statement.check,
+                functools.partial(self.running.leave, statement),
+            )
+            return fl.GeneratorStream(schema, stream)
+        except BaseException:
+            self.running.leave(statement)
+            raise
 
     # ----------------------------------------------------------------------------- running
 
-    def _run(
-        self, caller: Caller, transaction: bytes, sql: str, parameters: Any = None, for_prepared: bool = False
-    ) -> Result:
-        """Run one statement in the session it belongs to; one without rows gives the number it changed."""
-        client = self._client(caller)
-        session = self.sessions.engine(caller, client, transaction, for_prepared)
-        result = session.execute(sql, parameters)
-        if not transaction:
-            self.sessions.after(client, session)
-        if result.rowcount >= 0 or not result.schema.names:
-            return counted(result)
-        return result
+    def _result(self, caller: Caller, statement: Statement, parameters: Any = None) -> Result:
+        """Run a statement that has arrived; one without rows gives the number it changed."""
+        own = own_statements.run(statement.sql, caller, self.running)
+        if own is not None:
+            result = own
+        else:
+            session = statement.session
+            result = self.running.run(statement, lambda: session.execute(statement.sql, parameters))
+            self.sessions.after(self._client(caller), session)
+        audit.note_statement(caller.user, statement.sql)
+        return counted(result) if result.rowcount >= 0 or not result.schema.names else result
 
-    def _update(self, caller: Caller, transaction: bytes, sql: str) -> int:
+    def _changed(self, caller: Caller, context: Any, session: Session, sql: str, parameters: Any = None) -> int:
+        """Run a statement for the number of rows it changes."""
+        statement = self.running.arrive(caller, sql, session, context)
+        try:
+            return max(0, self._result(caller, statement, parameters).rowcount)
+        finally:
+            self.running.leave(statement)
+
+    def _update(self, caller: Caller, context: Any, transaction: bytes, sql: str) -> int:
         """Run a script; the rows that its last statement changed."""
         count = 0
         for one in Session.split_statements(sql):
-            count = max(0, self._run(caller, transaction, one).rowcount)
+            session = self.sessions.engine(caller, self._client(caller), transaction)
+            count = self._changed(caller, context, session, one)
         return count
 
-    def _prepared_update(self, caller: Caller, prepared: Prepared) -> int:
+    def _prepared_update(self, caller: Caller, context: Any, prepared: Prepared) -> int:
         """Run a prepared statement for each set of parameters: all of them, or none."""
         sets: Any = prepared.rows if prepared.names else [None]
         if not sets:
             return 0
+        session = self.sessions.engine(caller, self._client(caller), prepared.transaction, for_prepared=True)
         if len(sets) == 1:
-            return max(0, self._run(caller, prepared.transaction, prepared.sql, sets[0], True).rowcount)
-        session = self.sessions.engine(caller, self._client(caller), prepared.transaction, True)
-        whole = insert_all(session, prepared.sql, sets)
-        if whole is not None:
-            return whole.rowcount
-        alone = session.transaction is None
-        if alone:
-            session.begin()
+            return self._changed(caller, context, session, prepared.sql, sets[0])
+        statement = self.running.arrive(caller, prepared.sql, session, context)
         try:
-            count = sum(max(0, session.execute(prepared.sql, one).rowcount) for one in sets)
-            if alone:
-                session.commit()
-            return count
+            return self.running.run(statement, lambda: run_all(session, prepared.sql, sets, statement.check))
         finally:
-            if alone and session.transaction is not None:
-                session.rollback()
+            self.running.leave(statement)
 
     # ----------------------------------------------------------------------------- rows in
 
@@ -251,12 +281,12 @@ class FlightSqlServer(fl.FlightServerBase):
                 target = target_of(command, self.database)
                 count = self._ingest(context, target, reader, options, command.transaction_id)
             case "CommandStatementUpdate":
-                count = self._update(caller, command.transaction_id, command.query)
+                count = self._update(caller, context, command.transaction_id, command.query)
             case "CommandPreparedStatementUpdate":
                 prepared = self.sessions.prepared.get(caller.user, command.prepared_statement_handle)
                 if prepared.names:
                     prepared.rows = parameter_rows(prepared, batches_of(reader))
-                count = self._prepared_update(caller, prepared)
+                count = self._prepared_update(caller, context, prepared)
             case "CommandPreparedStatementQuery":
                 handle = command.prepared_statement_handle
                 prepared = self.sessions.prepared.get(caller.user, handle)
@@ -301,7 +331,9 @@ class FlightSqlServer(fl.FlightServerBase):
         session = self.sessions.engine(caller, self._client(caller), prepared.transaction)
         schema: pa.Schema | None = None
         try:
-            described = session.describe(prepared.sql, unknown(prepared.names))
+            described = own_statements.described(prepared.sql) or session.describe(
+                prepared.sql, unknown(prepared.names)
+            )
             schema, is_update = described.schema, described.schema is None
         except Error:
             if not prepared.names:
@@ -350,6 +382,31 @@ class FlightSqlServer(fl.FlightServerBase):
         parse("CloseSessionRequest", body)
         self.sessions.forget(caller.user, caller.session)
         return [encode("CloseSessionResult", status=1)]
+
+    def _action_CancelFlightInfo(self, caller: Caller, body: bytes) -> list[bytes]:
+        request = parse("CancelFlightInfoRequest", body)
+        return [encode("CancelFlightInfoResult", status=self._cancelled(caller, request.info))]
+
+    def _action_CancelQuery(self, caller: Caller, body: bytes) -> list[bytes]:
+        request = action_body(body, "ActionCancelQueryRequest")
+        return [pack("ActionCancelQueryResult", result=self._cancelled(caller, request.info))]
+
+    def _cancelled(self, caller: Caller, serialized: bytes) -> int:
+        """Stop what a FlightInfo started: 1 where it had not begun, 2 where it will end soon, 3 where there is nothing."""
+        try:
+            endpoints = fl.FlightInfo.deserialize(serialized).endpoints
+        except (pa.ArrowException, ValueError, OSError):
+            raise MalformedMessage("not a FlightInfo") from None
+        status = 3
+        for endpoint in endpoints:
+            name, ticket = unpack(endpoint.ticket.ticket)
+            if name == "TicketStatementQuery":
+                handle = ticket.statement_handle
+                if self.running.cancel(caller, handle):
+                    status = 2
+                elif self.sessions.tickets.pop(caller.user, handle) is not None:
+                    status = 1
+        return status
 
     def _fixed_options(self) -> dict[str, str]:
         return {"catalog": metadata.catalog_name(self.database), "schema": "main"}
@@ -415,14 +472,20 @@ class Server:
             token_file.write(self.port, self.token)
         self._closed = False
 
+    def drain(self) -> bool:
+        """Take no new statements, and let those that run end; after `drain_seconds` they are stopped.  False then."""
+        return self._flight.running.drain(self.configuration.drain_seconds)
+
     def close(self) -> None:
         """Stop answering, roll back what is open, and give the database back; closing twice is fine."""
         if self._closed:
             return
         self._closed = True
+        self._flight.running.drain(0.0)
         if self.token is not None:
             token_file.remove(self.port, self.token)
         self._flight.shutdown()
+        self._flight.running.close()
         self._flight.sessions.close()
         self.database.close()
 
@@ -433,6 +496,27 @@ class Server:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def run_all(session: Session, sql: str, sets: list[Any], check: Callable[[], None]) -> int:
+    """Run a statement for each set of parameters, as one transaction; the rows that were changed."""
+    whole = insert_all(session, sql, sets)
+    if whole is not None:
+        return whole.rowcount
+    alone = session.transaction is None
+    if alone:
+        session.begin()
+    try:
+        count = 0
+        for one in sets:
+            check()
+            count += max(0, session.execute(sql, one).rowcount)
+        if alone:
+            session.commit()
+        return count
+    finally:
+        if alone and session.transaction is not None:
+            session.rollback()
 
 
 def action_body(body: bytes, name: str) -> Any:

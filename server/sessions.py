@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import field
@@ -174,9 +175,10 @@ class Handles(Generic[Kept]):
 class Sessions:
     """All that is kept between calls, of all clients."""
 
-    def __init__(self, database: Database, files: FileAccess, settings: Callable[[], Settings] = Settings) -> None:
+    def __init__(self, database: Database, files: FileAccess, settings: Callable[[], Settings]) -> None:
         self._database = database
         self._files = files
+        self._of_handles: weakref.WeakSet[Session] = weakref.WeakSet()  # those of BeginTransaction
         self._settings = settings
         self.clients: Handles[ClientSession] = Handles("session", IDLE_SECONDS, 1000, ClientSession.close)
         self.transactions: Handles[Session] = Handles("transaction", IDLE_SECONDS, 1000, Session.close)
@@ -219,14 +221,16 @@ class Sessions:
         session = self.engine(caller, None, b"")
         session.settings = self.settings_of(client)
         session.begin()
+        self._of_handles.add(session)
         handle = self.transactions.put(caller.user, session)
         if client is not None:
             client.latest = handle
         return handle
 
-    @staticmethod
-    def after(client: ClientSession | None, session: Session) -> None:
-        """A statement outside a handle's transaction has run: its session stays while BEGIN's transaction is open."""
+    def after(self, client: ClientSession | None, session: Session) -> None:
+        """A statement has run: its session stays the client's while the transaction of its BEGIN is open."""
+        if session in self._of_handles:
+            return
         if client is not None:
             if session.transaction is not None:
                 client.transaction = session

@@ -135,7 +135,7 @@ time.sleep(60)
 """
 
 
-@pytest.mark.parametrize("with_marker", [False, True])
+@pytest.mark.parametrize("with_marker", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_N1_a_client_that_is_killed_leaves_nothing(server: Server, sql: Sql, with_marker: bool) -> None:
     sql("CREATE OR REPLACE TABLE killed(a BIGINT, b VARCHAR)")
     command = descriptor("killed", APPEND, **({END_MARKER: "true"} if with_marker else {})).command.hex()
@@ -258,7 +258,7 @@ def no_crash(rounds: int, seed: int) -> None:
 
 
 def test_N3_mutated_streams_end_in_errors_and_never_in_a_crash(sample_seed: int) -> None:
-    no_crash(40, sample_seed)
+    no_crash(15, sample_seed)
 
 
 @pytest.mark.slow

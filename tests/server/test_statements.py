@@ -226,3 +226,77 @@ def test_every_message_has_the_fields_of_the_published_protocol() -> None:
             assert ours[field.number].has_presence == field.has_presence
             compared += 1
     assert compared > 40
+
+
+def metadata(flight: fl.FlightClient, options: fl.FlightCallOptions, name: str, **fields: Any) -> pa.Table:
+    info = flight.get_flight_info(fl.FlightDescriptor.for_command(pack(name, **fields)), options)
+    table = flight.do_get(info.endpoints[0].ticket, options).read_all()
+    assert table.schema.equals(info.schema)
+    return table
+
+
+def test_metadata_commands_say_what_there_is(flight: fl.FlightClient, options: fl.FlightCallOptions, sql: Sql) -> None:
+    sql("CREATE SCHEMA looked_at")
+    sql("CREATE TABLE looked_at.first(a DECIMAL(9, 2), b VARCHAR)")
+    sql("CREATE VIEW looked_at.second AS SELECT a * 2 AS double FROM looked_at.first")
+    assert metadata(flight, options, "CommandGetCatalogs").to_pylist() == [{"catalog_name": "memory"}]
+    schemas = metadata(flight, options, "CommandGetDbSchemas", db_schema_filter_pattern="looked%")
+    assert schemas.to_pylist() == [{"catalog_name": "memory", "db_schema_name": "looked_at"}]
+    assert metadata(flight, options, "CommandGetDbSchemas", catalog="another").num_rows == 0
+    tables = metadata(flight, options, "CommandGetTables", db_schema_filter_pattern="looked_at", include_schema=True)
+    assert tables.column("table_name").to_pylist() == ["first", "second"]
+    assert tables.column("table_type").to_pylist() == ["TABLE", "VIEW"]
+    first, second = (pa.ipc.read_schema(pa.py_buffer(data)) for data in tables.column("table_schema").to_pylist())
+    assert first.types == [pa.decimal128(9, 2), pa.string()] and second.names == ["double"]
+    assert first.field("a").metadata[b"ARROW:FLIGHT:SQL:TYPE_NAME"] == b"DECIMAL(9,2)"
+    views = metadata(flight, options, "CommandGetTables", table_types=["VIEW"], table_name_filter_pattern="s_c%")
+    assert views.column("table_name").to_pylist() == ["second"]
+    assert metadata(flight, options, "CommandGetTableTypes").column(0).to_pylist() == ["TABLE", "VIEW"]
+    for keys in ("PrimaryKeys", "ImportedKeys", "ExportedKeys"):
+        assert metadata(flight, options, f"CommandGet{keys}", table="first").num_rows == 0
+    assert metadata(flight, options, "CommandGetCrossReference", pk_table="a", fk_table="b").num_rows == 0
+
+
+def test_types_are_listed_with_odbcs_numbers(flight: fl.FlightClient, options: fl.FlightCallOptions) -> None:
+    every = metadata(flight, options, "CommandGetXdbcTypeInfo")
+    assert every.num_rows == 13
+    (found,) = metadata(flight, options, "CommandGetXdbcTypeInfo", data_type=93).to_pylist()
+    assert (found["type_name"], found["sql_data_type"], found["literal_prefix"]) == ("TIMESTAMP", 9, "'")
+
+
+def test_sql_info_gives_everything_for_an_empty_list(flight: fl.FlightClient, options: fl.FlightCallOptions) -> None:
+    every = metadata(flight, options, "CommandGetSqlInfo")
+    found = dict(zip(every.column(0).to_pylist(), every.column(1).to_pylist(), strict=True))
+    assert len(found) == 91 and found[0] == "gpudb" and found[100] == 60_000
+    some = metadata(flight, options, "CommandGetSqlInfo", info=[8, 4, 99_999])
+    assert some.column(0).to_pylist() == [4, 8]
+
+
+def test_session_options_are_settings(server: Server, flight: fl.FlightClient) -> None:
+    from altertable_flightsql.generated import arrow_flight_pb2 as published
+
+    login = flight.authenticate_basic_token("token", server.token)
+    options = fl.FlightCallOptions(headers=[login])
+
+    def act(name: str, request: Any, answer: Any) -> Any:
+        (result,) = flight.do_action(fl.Action(name, request.SerializeToString()), options)
+        return answer.FromString(result.body.to_pybytes())
+
+    value = published.SessionOptionValue
+    wanted = {
+        "integer_division": value(bool_value=True),
+        "catalog": value(string_value="memory"),
+        "schema": value(string_value="elsewhere"),
+        "threads": value(string_value="many"),
+        "nonsense": value(int64_value=1),
+    }
+    request = published.SetSessionOptionsRequest(session_options=wanted)
+    failed = act("SetSessionOptions", request, published.SetSessionOptionsResult).errors
+    assert {name: error.value for name, error in failed.items()} == {"schema": 2, "threads": 2, "nonsense": 1}
+    found = act("GetSessionOptions", published.GetSessionOptionsRequest(), published.GetSessionOptionsResult)
+    assert found.session_options["integer_division"].bool_value
+    assert found.session_options["catalog"].string_value == "memory"
+    closed = act("CloseSession", published.CloseSessionRequest(), published.CloseSessionResult)
+    assert closed.status == published.CloseSessionResult.CLOSED
+    found = act("GetSessionOptions", published.GetSessionOptionsRequest(), published.GetSessionOptionsResult)
+    assert not found.session_options["integer_division"].bool_value

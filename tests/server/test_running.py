@@ -1,0 +1,365 @@
+"""What runs, waits and is stopped: rows N12, N13, N19, A12, A13, A16 and O of the fault list."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+
+import gpudb.server
+from gpudb import errors
+from gpudb.flight_sql import encode, pack, parse
+from gpudb.server.authentication import Caller
+from gpudb.server.command import configuration
+from gpudb.server.flight import Server
+from gpudb.server.limited_settings import LimitedSettings
+from gpudb.server.running import Statements
+from gpudb.session import Database, Session
+
+ENDLESS = "SELECT count(*) FROM range(300000) AS a(i), range(300000) AS b(j) WHERE (i * j) % 7 = 3"
+
+
+def query(sql: str) -> fl.FlightDescriptor:
+    return fl.FlightDescriptor.for_command(pack("CommandStatementQuery", query=sql))
+
+
+class Client:
+    """A plain Flight client of a server."""
+
+    def __init__(self, server: Server) -> None:
+        self.flight = fl.connect(server.uri)
+        self.options = fl.FlightCallOptions(headers=[(b"authorization", f"Bearer {server.token}".encode())])
+
+    def info(self, sql: str) -> fl.FlightInfo:
+        return self.flight.get_flight_info(query(sql), self.options)
+
+    def run(self, sql: str) -> list[dict[str, Any]]:
+        return self.flight.do_get(self.info(sql).endpoints[0].ticket, self.options).read_all().to_pylist()
+
+    def start(self, info: fl.FlightInfo) -> Callable[[], BaseException | None]:
+        """Fetch on a thread; what is returned waits for the end, and gives the error."""
+        errors_: list[BaseException] = []
+
+        def fetch() -> None:
+            try:
+                self.flight.do_get(info.endpoints[0].ticket, self.options).read_all()
+            except BaseException as error:  # noqa: BLE001 - looked at by the test
+                errors_.append(error)
+
+        thread = threading.Thread(target=fetch)
+        thread.start()
+
+        def wait() -> BaseException | None:
+            thread.join(30)
+            assert not thread.is_alive(), "it should have ended"
+            return errors_[0] if errors_ else None
+
+        return wait
+
+    def queries(self) -> list[dict[str, Any]]:
+        """What SHOW QUERIES says of others."""
+        return [one for one in self.run("SHOW QUERIES") if one["sql"] != "SHOW QUERIES"]
+
+    def until(self, state: str, count: int = 1) -> list[dict[str, Any]]:
+        """Wait until so many statements are in a state."""
+        for _ in range(400):
+            found = [one for one in self.queries() if one["state"] == state]
+            if len(found) >= count:
+                return found
+            time.sleep(0.02)
+        raise AssertionError(f"nothing got to be {state}")
+
+
+@pytest.fixture
+def client(server: Server) -> Client:
+    return Client(server)
+
+
+def ended(client: Client) -> bool:
+    for _ in range(100):
+        if not client.queries():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_N12_a_client_that_goes_away_stops_its_statement(server: Server, client: Client) -> None:
+    script = (
+        "import sys, pyarrow.flight as fl; c = fl.connect(sys.argv[1]);"
+        "o = fl.FlightCallOptions(headers=[(b'authorization', sys.argv[2].encode())]);"
+        "i = c.get_flight_info(fl.FlightDescriptor.for_command(sys.argv[3].encode()), o);"
+        "print('go', flush=True); c.do_get(i.endpoints[0].ticket, o).read_all()"
+    )
+    arguments = [sys.executable, "-c", script, server.uri, f"Bearer {server.token}", ENDLESS]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE) as process:
+        client.until("running")
+        process.send_signal(signal.SIGKILL)
+    began = time.monotonic()
+    assert ended(client)
+    assert time.monotonic() - began < 2
+
+
+def test_N12_a_deadline_of_the_client_stops_its_statement(server: Server, client: Client) -> None:
+    info = client.info(ENDLESS)
+    short = fl.FlightCallOptions(headers=[(b"authorization", f"Bearer {server.token}".encode())], timeout=0.3)
+    with pytest.raises(fl.FlightTimedOutError):
+        client.flight.do_get(info.endpoints[0].ticket, short).read_all()
+    assert ended(client)
+
+
+@pytest.mark.parametrize("action", ["CancelFlightInfo", "CancelQuery"])
+def test_cancel_stops_what_a_flight_info_started(client: Client, action: str) -> None:
+    info = client.info(ENDLESS)
+    wait = client.start(info)
+    client.until("running")
+    if action == "CancelFlightInfo":
+        body = encode("CancelFlightInfoRequest", info=info.serialize())
+    else:
+        body = pack("ActionCancelQueryRequest", info=info.serialize())
+    (answer,) = client.flight.do_action(fl.Action(action, body), client.options)
+    if action == "CancelFlightInfo":
+        assert parse("CancelFlightInfoResult", answer.body.to_pybytes()).status == 2
+    error = wait()
+    assert isinstance(error, fl.FlightCancelledError) and "QueryCancelled: statement cancelled" in str(error)
+
+
+def test_cancel_of_what_has_not_begun_forgets_its_ticket(client: Client) -> None:
+    info = client.info("SELECT 1")
+    body = encode("CancelFlightInfoRequest", info=info.serialize())
+    statuses = []
+    for _ in range(2):
+        (answer,) = client.flight.do_action(fl.Action("CancelFlightInfo", body), client.options)
+        statuses.append(parse("CancelFlightInfoResult", answer.body.to_pybytes()).status)
+    assert statuses == [1, 3]
+
+
+def test_pyarrows_own_cancel_works(client: Client) -> None:
+    info = client.info("SELECT i FROM range(30000000) AS r(i)")
+    reader = client.flight.do_get(info.endpoints[0].ticket, client.options)
+    reader.read_chunk()
+    reader.cancel()
+    with pytest.raises((fl.FlightCancelledError, pa.ArrowCancelled)):
+        while True:
+            reader.read_chunk()
+    assert ended(client)
+
+
+def test_kill_stops_a_statement_by_its_number(client: Client) -> None:
+    wait = client.start(client.info(ENDLESS))
+    (found,) = client.until("running")
+    assert found["sql"] == ENDLESS and found["user"] == "token" and found["seconds"] >= 0
+    assert client.run(f"KILL {found['id']}") == [{"Count": 1}]
+    error = wait()
+    assert isinstance(error, fl.FlightCancelledError) and "cancelled by KILL" in str(error)
+    with pytest.raises(fl.FlightServerError, match="there is no such statement"):
+        client.run(f"KILL {found['id']}")
+
+
+def test_kill_and_show_queries_work_through_adbc(client: Client, sql: Any) -> None:
+    wait = client.start(client.info(ENDLESS))
+    client.until("running")
+    number = next(row[0] for row in sql("SHOW QUERIES") if row[2] == "running")
+    assert sql(f"KILL {number}") == 1
+    assert wait() is not None
+
+
+def test_A6_others_see_and_kill_no_statement_of_mine() -> None:
+    running = Statements(1, 10, 1.0)
+    session = Session(Database())
+    mine = running.arrive(Caller("ada", "reader", None), "SELECT 1", session, None)
+    other, admin = Caller("bob", "writer", None), Caller("root", "admin", None)
+    assert running.shown(other) == [] and running.shown(admin) == [mine]
+    with pytest.raises(errors.InterfaceError, match="there is no such statement"):
+        running.kill(other, mine.number)
+    running.kill(admin, mine.number)
+    with pytest.raises(errors.QueryCancelled, match="KILL"):
+        mine.check()
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[Server]:
+    """A server that runs one statement at a time, and two wait."""
+    with gpudb.server.serve(
+        port=0, running=1, waiting=2, queue_seconds=0.5, statement_timeout=1.0, memory_limit=64 << 20
+    ) as server:
+        yield server
+
+
+def test_A13_O4_a_full_server_refuses_and_still_kills(small: Server) -> None:
+    client = Client(small)
+    client.run("SELECT 1")
+    waits = [client.start(client.info(ENDLESS))]
+    client.until("running")
+    waits += [client.start(client.info(ENDLESS + f" AND j > {n}")) for n in range(2)]
+    client.until("waiting", 2)
+    with pytest.raises(fl.FlightUnavailableError, match="too many statements are waiting"):
+        client.run("SELECT 2")
+    (found,) = client.until("running")
+    client.run(f"KILL {found['id']}")
+    ends = [str(wait()) for wait in waits]
+    assert "KILL" in ends[0]
+    assert sum("waited 0.5 s for its turn" in end or "timed out" in end for end in ends[1:]) == 2
+    assert client.run("SELECT 3 AS a") == [{"a": 3}]
+
+
+def test_O5_a_statement_that_runs_too_long_is_stopped(small: Server) -> None:
+    client = Client(small)
+    began = time.monotonic()
+    with pytest.raises(fl.FlightTimedOutError, match="QueryCancelled: statement timed out"):
+        client.run(ENDLESS)
+    assert time.monotonic() - began < 4
+
+
+def test_O1_a_statement_past_its_memory_ends_and_no_other(small: Server) -> None:
+    client = Client(small)
+    with pytest.raises(fl.FlightServerError, match="MemoryLimitError"):
+        client.run("SELECT i, i + 1 AS j FROM range(50000000) AS r(i) ORDER BY j DESC")
+    assert client.run("SELECT 1 AS a") == [{"a": 1}]
+
+
+def test_A12_set_lowers_limits_and_never_raises_them() -> None:
+    settings = LimitedSettings({"statement_timeout": 60.0, "memory_limit": 1 << 30})
+    settings.set("statement_timeout", 5)
+    assert settings["statement_timeout"] == 5.0
+    for name, value in (("statement_timeout", 61), ("statement_timeout", 0), ("max_memory", "2GB")):
+        with pytest.raises(errors.AccessError, match="the operator allows no more than"):
+            settings.set(name, value)
+    assert settings["statement_timeout"] == 5.0
+    settings.reset("statement_timeout")
+    assert settings["statement_timeout"] == 60.0
+    unlimited = LimitedSettings({"statement_timeout": 0.0})
+    unlimited.set("statement_timeout", 1000)
+
+
+def test_N13_a_failure_behind_some_rows_is_an_error_and_never_a_short_stream(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gpudb.server.results as results
+
+    whole = results.pieces
+
+    def failing(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for number, piece in enumerate(whole(batch)):
+            if number == 3:
+                raise errors.DeviceError("the device has gone")
+            yield piece
+
+    monkeypatch.setattr(results, "pieces", failing)
+    info = client.info("SELECT i FROM range(1000000) AS r(i)")
+    reader = client.flight.do_get(info.endpoints[0].ticket, client.options)
+    rows = 0
+    with pytest.raises(fl.FlightServerError, match="DeviceError: the device has gone"):
+        while True:
+            rows += reader.read_chunk().data.num_rows
+    assert rows == 2 << 16  # the third message was held back until it was known whether it is the last
+    assert ended(client)
+
+
+def test_rows_leave_before_the_last_are_made(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gpudb.server.results as results
+
+    gate = threading.Event()
+    whole = results.pieces
+
+    def slow(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for number, piece in enumerate(whole(batch)):
+            if number == 2:
+                assert gate.wait(10), "the first rows should have arrived by now"
+            yield piece
+
+    monkeypatch.setattr(results, "pieces", slow)
+    info = client.info("SELECT i FROM range(1000000) AS r(i)")
+    reader = client.flight.do_get(info.endpoints[0].ticket, client.options)
+    assert reader.read_chunk().data.num_rows == 1 << 16
+    gate.set()
+    assert reader.read_all().num_rows == 1_000_000 - (1 << 16)
+
+
+def test_N19_drain_lets_statements_end_and_refuses_new_ones() -> None:
+    with gpudb.server.serve(port=0, drain_seconds=0.3) as server:
+        client = Client(server)
+        wait = client.start(client.info(ENDLESS))
+        client.until("running")
+        refused = client.info("SELECT 1")
+        drained: list[bool] = []
+        thread = threading.Thread(target=lambda: drained.append(server.drain()))
+        thread.start()
+        time.sleep(0.1)
+        with pytest.raises(fl.FlightUnavailableError, match="the server is about to stop"):
+            client.flight.do_get(refused.endpoints[0].ticket, client.options).read_all()
+        thread.join()
+        assert drained == [False]
+        assert "the server stops" in str(wait())
+
+
+def test_N19_sigterm_ends_the_command_and_removes_its_token(tmp_path: Path, runtime_folder: Path) -> None:
+    environment = {
+        **os.environ,
+        "GPUDB_RUNTIME_DIR": str(tmp_path / "run"),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    arguments = [sys.executable, "-m", "gpudb", "serve", str(tmp_path / "db"), "--port", "0"]
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        uri = process.stdout.readline().split()[-1]
+        process.stdout.readline()
+        (path,) = (tmp_path / "run").iterdir()
+        options = fl.FlightCallOptions(headers=[(b"authorization", f"Bearer {path.read_text().strip()}".encode())])
+        with fl.connect(uri) as flight:
+            info = flight.get_flight_info(query("CREATE TABLE made AS SELECT 'a secret' AS a"), options)
+            flight.do_get(info.endpoints[0].ticket, options).read_all()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        log = process.stderr.read()
+    assert not path.exists()
+    (line,) = [line for line in log.splitlines() if "gpudb.audit" in line]
+    assert json.loads(line[line.index("{") :]) == {
+        "event": "create",
+        "user": "token",
+        "sql": "CREATE TABLE made AS SELECT ? AS a",  # A16: literals are not logged
+    }
+    with gpudb.connect(tmp_path / "db") as connection:
+        assert connection.execute("SELECT a FROM made").fetchone() == ("a secret",)
+
+
+def test_A16_the_audit_log_has_one_line_an_event(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "gpudb.audit")
+    with fl.connect(server.uri) as flight, pytest.raises(fl.FlightUnauthenticatedError):
+        flight.authenticate_basic_token('x\n{"event": "login"}', "a secret password")
+    with fl.connect(server.uri) as flight:
+        flight.authenticate_basic_token("token", server.token)
+    lines = [json.loads(record.getMessage()) for record in caplog.records if record.name == "gpudb.audit"]
+    assert [line["event"] for line in lines] == ["denied", "login"]
+    assert server.token not in caplog.text and "secret" not in caplog.text
+
+
+def test_O7_a_configuration_file_that_is_wrong_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "gpudb.toml"
+    path.write_text("port = 99\nstatement_timeout = 5\nread_only = true\n")
+    options = {"config": str(path), "port": 7, "insecure": False, "host": None}
+    found = configuration(dict(options))
+    assert (found.port, found.statement_timeout, found.read_only) == (7, 5, True)
+    for text, message in (
+        ("prot = 99", "no such option in .*: prot"),
+        ("port = '99'", "not a value for port in .*: '99'"),
+        ("port = true", "not a value for port"),
+        ("port 99", "cannot read the configuration"),
+    ):
+        path.write_text(text)
+        with pytest.raises(errors.OperationalError, match=message):
+            configuration(dict(options))
