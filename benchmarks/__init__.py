@@ -3,6 +3,7 @@
     python -m benchmarks.flights  --rows 10000000 --peers duckdb,duckdb-enum --threads 2 --repeat 7 --json FILE
     python -m benchmarks.virginia --rows 5000000 --peers sqlite,duckdb --threads 1 --repeat 7 --json FILE
     python -m benchmarks.engine   --json FILE
+    python -m benchmarks.server   --clients 256 --seconds 60 --json FILE
 
 `--quick` runs any of them small and once: it proves that they work and says nothing about speed.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import pyarrow as pa
 
-from gpudb.catalog import Producer, definition_key
+from gpudb.catalog import Definition, Producer, definition_key
 from gpudb.errors import AccessError, CatalogError, ConflictError, ConversionError, DataError, InterfaceError
 from gpudb.record import record
 from gpudb.session import Session
@@ -87,7 +87,6 @@ def _ingested(
     batches: Iterator[pa.RecordBatch],
     numbered: Numbered | None,
 ) -> int:
-    catalog = StatementCatalog(session)
     digest = hashlib.blake2b(digest_size=16)
     count = 0
 
@@ -100,13 +99,82 @@ def _ingested(
             count += batch.num_rows
             yield batch
 
-    known = None if numbered is None else catalog.snapshot.definitions.get(_key(numbered))
-    if numbered is not None and isinstance(known, Producer) and numbered.sequence <= known.sequence:
+    known = _known(session, numbered)
+    if numbered is not None and known is not None and numbered.sequence <= known.sequence:
         for _ in valid():
             pass
-        if numbered.sequence == known.sequence and digest.hexdigest() != known.digest:
-            raise ConflictError(f"other rows were sent under this number: {numbered.producer} {numbered.sequence}")
+        _check_repeated(known, numbered, digest.hexdigest())
         return count
+    _take_in(session, target, schema, valid())
+    if numbered is not None:
+        _remember(session, {numbered: digest.hexdigest()})
+    return count
+
+
+@record(frozen=False)
+class Arrival:
+    """A whole stream of rows that has arrived and was checked; `error` or `rows` says how it ended.
+
+    digest  of its rows, where it is numbered
+    """
+
+    target: Target
+    schema: pa.Schema
+    batches: list[pa.RecordBatch]
+    numbered: Numbered | None = None
+    digest: str = ""
+    error: BaseException | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many came."""
+        return sum(batch.num_rows for batch in self.batches)
+
+    def check(self) -> None:
+        """DataError unless all values are what their types say."""
+        digest = hashlib.blake2b(digest_size=16)
+        for batch in self.batches:
+            check_batch(batch)
+            if self.numbered is not None:
+                digest.update(batch.serialize())
+        self.digest = digest.hexdigest()
+
+
+def ingest_together(session: Session, arrivals: Sequence[Arrival]) -> None:
+    """Take the rows of several streams in as one transaction, with one commit; an error of one leaves nothing of any."""
+    session.begin()
+    try:
+        latest: dict[str, tuple[int, str]] = {}
+        fresh: list[Arrival] = []
+        for arrival in arrivals:
+            number = arrival.numbered
+            if number is not None:
+                known = _known(session, number)
+                if number.producer in latest:
+                    known = Producer(number.producer, *latest[number.producer], 0)
+                if known is not None and number.sequence <= known.sequence:
+                    _check_repeated(known, number, arrival.digest)
+                    continue
+                latest[number.producer] = number.sequence, arrival.digest
+            fresh.append(arrival)
+        while fresh:
+            first = fresh[0]
+            alike = [one for one in fresh if one.target == first.target and one.schema == first.schema]
+            if first.target.if_there != "append":
+                alike = [first]  # its order among the others is seen
+            fresh = [one for one in fresh if all(one is not other for other in alike)]
+            _take_in(session, first.target, first.schema, (batch for one in alike for batch in one.batches))
+        if latest:
+            _remember(session, {Numbered(name, place): digest for name, (place, digest) in latest.items()})
+        session.commit()
+    finally:
+        if session.transaction is not None:
+            session.rollback()
+
+
+def _take_in(session: Session, target: Target, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    """Rows that were checked, into the open transaction."""
+    catalog = StatementCatalog(session)
     if catalog.view(target.name) is not None:
         raise CatalogError(f"rows go into tables, and this is a view: {target.name}")
     there = target.name in catalog.snapshot
@@ -116,20 +184,16 @@ def _ingested(
         raise CatalogError(f"table not found: {target.name}")
     if there and target.if_there == "append":
         order = matched(schema, catalog.snapshot[target.name].columns)
-        append_rows(session, target.name, (batch.select(order) for batch in valid()), catalog)
-    else:
-        columns = new_columns(schema)
-        with session.store.staging() as staging:
-            builder = TableBuilder(columns, sink=staging.sink(target.name, columns))
-            for batch in valid():
-                builder.append(batch)
-            gone = {target.name: None} if there else {}
-            if gone:
-                session.write(catalog, gone)  # with the values that its columns default to
-            session.write(catalog, {target.name: builder.finish(target.name)})
-    if numbered is not None:
-        _remember(session, numbered, digest.hexdigest())
-    return count
+        append_rows(session, target.name, (batch.select(order) for batch in batches), catalog)
+        return
+    columns = new_columns(schema)
+    with session.store.staging() as staging:
+        builder = TableBuilder(columns, sink=staging.sink(target.name, columns))
+        for batch in batches:
+            builder.append(batch)
+        if there:
+            session.write(catalog, {target.name: None})  # with the values that its columns default to
+        session.write(catalog, {target.name: builder.finish(target.name)})
 
 
 def check_batch(batch: pa.RecordBatch) -> None:
@@ -182,14 +246,27 @@ def _fits(field: pa.Field, kind: SqlType) -> bool:
     return given.kind == kind.kind or (given.is_numeric and kind.is_numeric) or (given.is_temporal and kind.is_temporal)
 
 
-def _key(numbered: Numbered) -> str:
-    return definition_key(Producer(numbered.producer, 0, "", 0))
+def _known(session: Session, numbered: Numbered | None) -> Producer | None:
+    """What is remembered of a producer."""
+    if numbered is None:
+        return None
+    key = definition_key(Producer(numbered.producer, 0, "", 0))
+    found = StatementCatalog(session).snapshot.definitions.get(key)
+    return found if isinstance(found, Producer) else None
 
 
-def _remember(session: Session, numbered: Numbered, digest: str) -> None:
+def _check_repeated(known: Producer, numbered: Numbered, digest: str) -> None:
+    """ConflictError where rows come under the last number that other rows came under."""
+    if numbered.sequence == known.sequence and digest != known.digest:
+        raise ConflictError(f"other rows were sent under this number: {numbered.producer} {numbered.sequence}")
+
+
+def _remember(session: Session, digests: Mapping[Numbered, str]) -> None:
     catalog = StatementCatalog(session)
-    new = Producer(numbered.producer, numbered.sequence, digest, int(time.time()))
-    kept = [one for one in catalog.snapshot.definitions.values() if isinstance(one, Producer) and one.name != new.name]
-    oldest = sorted(kept, key=lambda one: one.at)[: max(0, len(kept) + 1 - PRODUCERS_KEPT)]
-    forgotten = {definition_key(one): None for one in oldest}
-    session.write(catalog, {}, definitions={**forgotten, definition_key(new): new})
+    now = int(time.time())
+    new = {one.producer: Producer(one.producer, one.sequence, digest, now) for one, digest in digests.items()}
+    others = [one for one in catalog.snapshot.definitions.values() if isinstance(one, Producer) and one.name not in new]
+    oldest = sorted(others, key=lambda one: one.at)[: max(0, len(others) + len(new) - PRODUCERS_KEPT)]
+    changes: dict[str, Definition | None] = {definition_key(one): None for one in oldest}
+    changes |= {definition_key(one): one for one in new.values()}
+    session.write(catalog, {}, definitions=changes)

@@ -27,13 +27,14 @@ from gpudb.errors import (
     OperationalError,
 )
 from gpudb.flight_sql import END_MARKER, TYPE_URL, MalformedMessage, encode, message, pack, parse, unpack
-from gpudb.ingest import Target, ingest
+from gpudb.ingest import Arrival, Target, ingest
 from gpudb.planner import statements
 from gpudb.server import audit, metadata, own_statements
 from gpudb.server.authentication import Authenticator, Caller, CallerMiddlewareFactory, OpenHandshake
 from gpudb.server.configuration import Configuration
 from gpudb.server.failures import Failures
-from gpudb.server.ingest import arriving, first_line, numbered_of, target_of
+from gpudb.server.group_commit import GroupCommitter
+from gpudb.server.ingest import GROUPED_BYTES, arriving, first_line, numbered_of, target_of
 from gpudb.server.limited_settings import LimitedSettings
 from gpudb.server.results import RowStream
 from gpudb.server.running import Statement, Statements
@@ -111,6 +112,7 @@ class FlightSqlServer(fl.FlightServerBase):
         self.failures = failures
         files = FileAccess(configuration.import_root, configuration.export_root)
         self.sessions = Sessions(database, files, functools.partial(LimitedSettings, configuration.limits))
+        self.committer = GroupCommitter(database)
         places = configuration.running or len(os.sched_getaffinity(0)) + 1
         self.running = Statements(places, configuration.waiting, configuration.queue_seconds)
 
@@ -308,7 +310,21 @@ class FlightSqlServer(fl.FlightServerBase):
             schema = reader.schema
         except pa.ArrowException as error:
             raise DataError(f"the stream is not valid Arrow: {first_line(error)}") from None
-        return ingest(session, target, schema, batches, numbered_of(options))
+        numbered = numbered_of(options)
+        if session.read_only:
+            raise AccessError("the user may only read, and this would write")
+        if session.transaction is not None:
+            return ingest(session, target, schema, batches, numbered)
+        begun: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            begun.append(batch)
+            size += batch.nbytes
+            if size > GROUPED_BYTES:  # streamed into the table by itself, so that it is not all in memory
+                return ingest(session, target, schema, itertools.chain(begun, batches), numbered)
+        arrival = Arrival(target, schema, begun, numbered)
+        arrival.check()
+        return self.committer.commit(arrival)
 
     # ----------------------------------------------------------------------------- actions
 
@@ -485,6 +501,7 @@ class Server:
         if self.token is not None:
             token_file.remove(self.port, self.token)
         self._flight.shutdown()
+        self._flight.committer.close()
         self._flight.running.close()
         self._flight.sessions.close()
         self.database.close()

@@ -21,6 +21,7 @@ from gpudb.server.metadata import catalog_name
 from gpudb.session import Database
 
 LARGEST_BATCH = 256 << 20  # bytes of a batch, decompressed; what is larger is refused once it is seen
+GROUPED_BYTES = 16 << 20  # of a stream that is committed together with others
 _IF_THERE: dict[int, Literal["fail", "append", "replace"]] = {0: "fail", 1: "fail", 2: "append", 3: "replace"}
 
 

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,8 +20,12 @@ import pytest
 
 import gpudb
 import gpudb.server
+from gpudb.errors import UnavailableError
 from gpudb.flight_sql import END_MARKER, PRODUCER, SEQUENCE, end_marker, pack, parse
+from gpudb.ingest import Arrival, Numbered, Target
 from gpudb.server.flight import Server
+from gpudb.server.group_commit import GroupCommitter
+from gpudb.session import Database, Session
 
 Sql = Callable[..., Any]
 CREATE, APPEND, REPLACE, CREATE_APPEND = (1, 1), (2, 2), (1, 3), (1, 2)
@@ -314,16 +319,13 @@ def test_N18_a_number_outlives_the_server(tmp_path: Path) -> None:
 
 
 def test_many_writers_of_one_table_lose_nothing(server: Server, options: fl.FlightCallOptions, sql: Sql) -> None:
-    import threading
-
-    sql("CREATE TABLE shared(a BIGINT, b VARCHAR)")
     failed = []
 
     def write(number: int) -> None:
         with fl.connect(server.uri) as client:
             for _ in range(5):
                 try:
-                    send(client, options, descriptor("shared", APPEND), [ROWS])
+                    send(client, options, descriptor("shared"), [ROWS])  # the first of them makes the table
                 except fl.FlightError as error:
                     failed.append(error)
 
@@ -334,3 +336,105 @@ def test_many_writers_of_one_table_lose_nothing(server: Server, options: fl.Flig
         thread.join()
     assert not failed
     assert sql("SELECT count(*) FROM shared") == [(8 * 5 * 3,)]
+
+
+def test_of_a_group_only_those_fail_that_cannot_be_kept() -> None:
+    database = Database()
+    committer = GroupCommitter(database)
+    target, schema = Target("t", "create", "append"), ROWS.schema
+    committer.commit(Arrival(target, schema, [ROWS]))
+    good = [Arrival(target, schema, [ROWS], Numbered("p", n), f"{n}") for n in range(1, 4)]
+    other = pa.record_batch({"a": [1], "c": [2]})
+    bad = Arrival(target, other.schema, [other])
+    again = Arrival(target, schema, [ROWS], Numbered("p", 3), "3")
+    clash = Arrival(target, schema, [ROWS], Numbered("p", 3), "of other rows")
+    committer._commit([*good, bad, again, clash])
+    assert [one.error for one in (*good, again)] == [None] * 4
+    assert "not in the table: c" in str(bad.error) and "other rows were sent" in str(clash.error)
+    assert Session(database).execute("SELECT count(*) FROM t").table().column(0).to_pylist() == [12]
+    committer.close()
+    with pytest.raises(UnavailableError):
+        committer.commit(Arrival(target, schema, [ROWS]))
+
+
+def test_a_stream_too_large_for_a_group_goes_in_by_itself(
+    put: Callable[..., int], sql: Sql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpudb.server.flight, "GROUPED_BYTES", 100)
+    where = descriptor("large", **{PRODUCER: "large", SEQUENCE: "1"})
+    for _ in range(2):
+        assert put(where, [ROWS] * 5) == 15
+    assert sql("SELECT count(*) FROM large") == [(15,)]
+
+
+class Victim:
+    """A server in a process of its own that is killed again and again; always at the same port once it has one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = 0
+        self.start()
+
+    def start(self) -> None:
+        environment = {**os.environ, "GPUDB_RUNTIME_DIR": str(self.folder / "run")}
+        environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+        arguments = [sys.executable, "-m", "gpudb", "serve", str(self.folder / "db"), "--port", str(self.port)]
+        self.process = subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        )
+        assert self.process.stdout is not None
+        self.port = int(self.process.stdout.readline().rpartition(":")[2])
+        path = self.process.stdout.readline().split()[-1]
+        self.token = Path(path).read_text().strip()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.mark.slow
+def test_N18_no_row_is_lost_or_doubled_when_the_server_is_killed_again_and_again(tmp_path: Path) -> None:
+    victim = Victim(tmp_path)
+    acknowledged: dict[int, int] = {}
+    stop = threading.Event()
+
+    def write(number: int) -> None:
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            keys = [(number * 1_000_000 + turn) * 10 + k for k in range(10)]
+            batch = pa.record_batch({"k": pa.array(keys, pa.int64())})
+            where = descriptor("sent", **{PRODUCER: f"writer {number}", SEQUENCE: str(turn)})
+            while True:  # until it is acknowledged
+                call = fl.FlightCallOptions(timeout=20, headers=[(b"authorization", f"Bearer {victim.token}".encode())])
+                try:
+                    with fl.connect(f"grpc://127.0.0.1:{victim.port}") as client:
+                        send(client, call, where, [batch])
+                    break
+                except (fl.FlightError, pa.ArrowException, OSError, AttributeError):
+                    if stop.is_set():
+                        return
+                    time.sleep(0.05)
+            acknowledged[number] = turn
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    kills, chance, until = 0, random.Random(1), time.monotonic() + 60
+    while time.monotonic() < until or kills < 20:
+        time.sleep(chance.uniform(0.2, 1.2))
+        victim.kill()
+        kills += 1
+        victim.start()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    victim.kill()
+    with gpudb.connect(tmp_path / "db") as connection:
+        every, distinct = connection.execute("SELECT count(*), count(DISTINCT k) FROM sent").fetchone()
+        assert every == distinct, "rows are there twice"
+        found = {row[0] for row in connection.execute("SELECT k FROM sent").fetchall()}
+    assert sum(acknowledged.values()) > kills
+    for number, turns in acknowledged.items():
+        for turn in range(1, turns + 1):
+            assert (number * 1_000_000 + turn) * 10 in found, "an acknowledged batch was lost"

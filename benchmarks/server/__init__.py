@@ -1,0 +1,1 @@
+"""The server under load: many readers, exports, small statements, many writers; clients in processes of their own."""
