@@ -6,7 +6,7 @@ Statistics are rounded outwards (ranges and row bounds to powers of two), so tha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from gpudb.record import record
@@ -109,6 +109,9 @@ Definition = View | Schema | Defaults | Producer
 """What a database holds beside tables, under `definition_key`."""
 
 
+INFORMATION_SCHEMA = "information_schema"  # of the standard's listings; it holds nothing else
+
+
 def qualified(name: str, schema: str = "main") -> str:
     """The name of a table or view in the catalog: `table`, or `schema.table`; a part with a dot stands in double quotes."""
     parts = [name] if schema.lower() == "main" else [schema, name]
@@ -168,6 +171,15 @@ class Catalog(Protocol):
 
     def table_names(self) -> list[str]:
         """All names, for hints and SHOW TABLES."""
+
+    def database_name(self) -> str:
+        """What the database is called before a schema's name: `memory`, or the last part of its directory's path."""
+
+    def listing(self, name: str, arguments: Sequence[str] | None = None) -> TableLayout | None:
+        """A listing of the catalog, `information_schema.tables`, as a relation of this statement; None of another name.
+
+        arguments  of a call, duckdb_tables(); None where it is named as a table is.  BindError for a wrong number.
+        """
 
     def changed_rows(self, table: TableLayout) -> TableLayout:
         """The rows that this statement adds to a table, changes in it or removes, as a relation: RETURNING reads it."""

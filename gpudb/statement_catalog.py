@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -102,6 +103,22 @@ class StatementCatalog:
         """What a kept plan that reads a table or view relies on; None where there is neither."""
         layout = self.table(key)
         return self.view(key) if layout is None else layout.version
+
+    def database_name(self) -> str:
+        """What the database is called before a schema's name, as DuckDB has it: `memory`, or its file without ending."""
+        path = self.session.database.path
+        return "memory" if path == ":memory:" else PurePath(path).stem
+
+    def listing(self, name: str, arguments: Sequence[str] | None = None) -> TableLayout | None:
+        """A listing of the catalog as a relation of this statement; its rows are made when they are read."""
+        from gpudb.listings import ListedRows, find_listing  # 2 ms, which few statements want
+
+        found = find_listing(name.lower(), arguments)
+        if found is None:
+            return None
+        key = f"listing {len(self.relations)}: {name.lower()}"
+        self.relations[key] = ListedRows(found, self, arguments)
+        return self._declared(key)
 
     def changed_rows(self, table: TableLayout) -> TableLayout:
         """The rows that this statement adds to a table, changes in it or removes; see `give_changed_rows`."""

@@ -35,7 +35,7 @@ _QUERY_STARTS = frozenset("select with values from table ( create insert update 
 _CHANGE_STARTS = frozenset("create insert update delete drop".split())
 _UNSUPPORTED_STARTS = frozenset(
     """analyze attach call checkpoint deallocate detach execute export force grant import install load merge
-    pivot pragma prepare revoke summarize unpivot use vacuum replace comment""".split()
+    pivot prepare revoke summarize unpivot use vacuum replace comment""".split()
 )
 
 
@@ -336,11 +336,47 @@ def _describe(tokens: list[Token], sql: str) -> Command:
 
 def _show(tokens: list[Token], sql: str) -> Command:
     words = [word_of(token) for token in tokens[1:]]
-    if words in (["tables"], ["all", "tables"]):
+    if words == ["tables"]:
         return Command("show_tables")
+    if words in (["all", "tables"], ["databases"], ["schemas"]):
+        return Command("listing", {"name": f"show {' '.join(words)}", "arguments": []})
+    if words[:2] in (["tables", "from"], ["tables", "in"]) and len(words) > 2:
+        _expect_end(tokens, 4)
+        parts = {"name": "show tables from", "schema": _name_at(tokens, 3, "name of a schema")}
+        return Command("listing", parts, {"name": span_of_token(tokens[3])})
     name, end = _dotted(tokens, 1, "name")
     _expect_end(tokens, end)
     return Command("show", {"name": name}, {"name": _place(tokens, 1, end)})
+
+
+_PRAGMAS = frozenset("table_info show_tables database_list version".split())
+
+
+def _pragma(tokens: list[Token], sql: str) -> Command:
+    """PRAGMA table_info('t'), and those without an argument; what sets something is SET here."""
+    name = _name_at(tokens, 1, "name of a pragma").lower()
+    if name not in _PRAGMAS:
+        raise NotSupportedError(
+            f"PRAGMA is not supported: {name}",
+            span=span_of_token(tokens[0]),
+            hint=f"there are: {', '.join(sorted(_PRAGMAS))}; SET changes settings",
+        )
+    if name == "show_tables":
+        _expect_end(tokens, 2)
+        return Command("show_tables")
+    arguments, end, spans = [], 2, {"name": span_of_token(tokens[1])}
+    if end < len(tokens) and word_of(tokens[end]) == "(":
+        if end + 1 < len(tokens) and tokens[end + 1].token_type == TokenType.STRING:
+            argument, end = tokens[end + 1].text, end + 2
+        else:
+            argument, end = _dotted(tokens, end + 1, "table")
+        arguments.append(argument)
+        spans["name"] = _place(tokens, 3, end)
+        if end >= len(tokens) or word_of(tokens[end]) != ")":
+            raise ParseError(") expected", span=span_of_token(tokens[min(end, len(tokens) - 1)]))
+        end += 1
+    _expect_end(tokens, end)
+    return Command("listing", {"name": f"pragma_{name}", "arguments": arguments}, spans)
 
 
 def _set(tokens: list[Token], sql: str) -> Command:
@@ -486,6 +522,7 @@ _COMMANDS = {
     "describe": _describe,
     "desc": _describe,
     "show": _show,
+    "pragma": _pragma,
     "set": _set,
     "reset": _reset,
     "begin": _transaction,

@@ -66,7 +66,8 @@ Key = tuple[str, ...]
 class Command:
     """A statement that sqlglot does not parse for us: `name` and what belongs to it.
 
-    explain {mode, statement}; describe {statement | table}; show {name}; show_tables; set {name, value}; reset {name};
+    explain {mode, statement}; describe {statement | table}; show {name}; show_tables;
+    listing {name, arguments | schema}; set {name, value}; reset {name};
     create_view {name, columns, sql, exists, replace}; create_schema {name, exists, replace};
     drop_view and drop_schema {name, exists, cascade}; truncate {table}; rename_table {table, if_exists, name};
     add_column, drop_column and rename_column {table, if_exists, definition | column, column_exists, name};

@@ -181,12 +181,22 @@ def parameters_by_name(given: Sequence[Any] | Mapping[str, Any] | None) -> dict[
 
 
 def catalog_name(context: Context, node: Any) -> str:
-    """The catalog's name of a table that a sqlglot Table names; BindError for a schema that is not there."""
-    schema = node.args.get("db")
+    """The catalog's name of a table that a sqlglot Table names; BindError for a schema that is not there.
+
+    table, schema.table, database.table or database.schema.table
+    """
+    schema, database = node.args.get("db"), node.args.get("catalog")
     if schema is None:
         return qualified(plain(node.name))
     name = plain(schema.name)
+    ours = context.catalog.database_name().lower()
+    if database is not None and plain(database.name).lower() != ours:
+        raise BindError(
+            f"database not found: {plain(database.name)}", span=span_of(database), hint=f"this one is {ours}"
+        )
     if name.lower() != "main" and not context.catalog.has_schema(name):
+        if database is None and name.lower() == ours:
+            return qualified(plain(node.name))
         raise BindError(f"schema not found: {name}", span=span_of(schema))
     return qualified(plain(node.name), name)
 

@@ -21,6 +21,7 @@ from gpudb.planner.constants import interval_constant
 from gpudb.planner.expressions import Call, Case, Coalesce, Expression, Literal, Span
 from gpudb.planner.tokens import INTERVAL_UNIT, INTERVAL_UNITS, plain
 from gpudb.types import DATE, INTERVAL, VARCHAR, SqlType
+from gpudb.version import __version__
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.expressions import ExpressionBinder
@@ -271,6 +272,15 @@ def _today(binder: ExpressionBinder, name: str, arguments: list[Expression], spa
     return current_date(binder)
 
 
+def _fact(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    """current_database() and its kin: text that is the same for all statements of a database."""
+    if arguments:
+        raise BindError(f"{name} wants no argument", span=span)
+    if name == "version":
+        return Literal(VARCHAR, f"v{__version__}")
+    return Literal(VARCHAR, "main" if name == "current_schema" else binder.context.catalog.database_name())
+
+
 def current_date(binder: ExpressionBinder) -> Expression:
     """Today in UTC; the plan must not be used again."""
     binder.context.volatile = True
@@ -328,5 +338,6 @@ _SPECIAL = {
     "date": _date,
     "typeof": _typeof,
     "today": _today,
+    **dict.fromkeys(("current_database", "current_catalog", "current_schema", "version"), _fact),
     **{f"to_{unit}": _to_unit for unit in dict.fromkeys(INTERVAL_UNITS.values())},
 }

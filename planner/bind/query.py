@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from gpudb.catalog import INFORMATION_SCHEMA
 from gpudb.errors import BindError, Error, NotSupportedError
 from gpudb.planner.bind.casts import as_boolean, cast, common_type
 from gpudb.planner.bind.context import Context, Enclosing, catalog_name, not_found, own_span, span_of
@@ -52,6 +53,8 @@ _READERS = {
     "read_arrow": "arrow",
     "read_ipc": "arrow",
 }
+
+_LISTINGS = ("duckdb_", "pragma_", "sqlite_")  # how the names of listings of the catalog begin
 
 # Parts of SELECT that other work will bring.
 _UNSUPPORTED_PARTS = {
@@ -271,6 +274,10 @@ class QueryBinder:
             name = plain(str(target.this)).lower()
             if name in SERIES_FUNCTIONS:
                 return self.series(name, target), name
+            if name not in _READERS:
+                listed = self.called_listing(name, target)
+                if listed is not None:
+                    return listed, name
             return self.reader(target)
         if target.key != "identifier":
             raise NotSupportedError(f"{describe(target)} in FROM is not supported", span=span_of(node))
@@ -288,10 +295,16 @@ class QueryBinder:
                 plan = unique_columns(self.context, plan)
                 columns = self.renamed(plan.columns, list(common.columns), node)
                 return renamed_plan(plan, columns), common.name
+        schema = plain(node.text("db")).lower()
+        if schema == INFORMATION_SCHEMA and node.args.get("catalog") is None:
+            return self.information(name, span), name
         key = catalog_name(self.context, node)
         stored = self.stored(key, span)
         if stored is not None:
             return stored, name
+        layout = self.context.catalog.listing(name) if not schema else None
+        if layout is not None:
+            return self.scan(layout), name
         if span is not None and self.context.parsed.sql[span[0]] == "'":
             return self.scan(self.file((name,), "auto", {}, span)), _stem(name)
         candidates = [*self.context.catalog.table_names(), *(table.name for table in self.tables.values())]
@@ -304,6 +317,34 @@ class QueryBinder:
             return self.scan(layout)
         view = self.context.catalog.view(key)
         return view_plan(self.context, view, span) if view is not None else None
+
+    def information(self, name: str, span: Span | None) -> Node:
+        """A table of the standard's schema of facts about the database."""
+        layout = self.context.catalog.listing(f"{INFORMATION_SCHEMA}.{name}")
+        if layout is None:
+            raise not_found("table", f"{INFORMATION_SCHEMA}.{name}", [], span)
+        return self.scan(layout)
+
+    def called_listing(self, name: str, node: Any) -> Node | None:
+        """duckdb_tables(), pragma_table_info('t'): facts about the database; None of another name."""
+        place = own_span(node)
+        if any(argument.key in ("eq", "propertyeq") for argument in node.expressions):
+            return None
+        given = [self.constant(argument) for argument in node.expressions] if name.startswith(_LISTINGS) else []
+        return self.listing(name, given, place)
+
+    def listing(self, name: str, arguments: list[Any], span: Span | None) -> Node | None:
+        """A listing that is called with the name of a table, which must be there, or with nothing."""
+        try:
+            layout = self.context.catalog.listing(name, arguments)
+        except BindError as error:
+            error.span = span
+            raise
+        if any(not isinstance(argument, str) for argument in arguments):
+            raise BindError(f"{name} wants the name of a table as a string", span=span)
+        if layout is not None and arguments and self.stored(arguments[0], span) is None:
+            raise not_found("table", arguments[0], self.context.catalog.table_names(), span)
+        return None if layout is None else self.scan(layout)
 
     def scan(self, layout: Any) -> Node:
         self.context.tables.add(layout.name)

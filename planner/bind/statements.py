@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudb.catalog import View, qualified, schema_of
+from gpudb.catalog import INFORMATION_SCHEMA, View, qualified, schema_of
 from gpudb.errors import BindError, CatalogError, NotSupportedError
 from gpudb.planner import statements
 from gpudb.planner.bind import changes
@@ -368,6 +368,8 @@ class StatementBinder:
         name, span = command.parts["name"], command.spans["name"]
         if command.parts["replace"]:
             raise NotSupportedError("CREATE OR REPLACE SCHEMA is not supported", span=span)
+        if name.lower() == INFORMATION_SCHEMA:
+            raise CatalogError(f"the name belongs to the system: {name}", span=span)
         if not command.parts["exists"] and (name.lower() == "main" or self.context.catalog.has_schema(name)):
             raise CatalogError(f"schema already exists: {name}", span=span)
         return statements.CreateSchema(name, command.parts["exists"])
@@ -389,9 +391,12 @@ class StatementBinder:
         return statements.Explain(command.parts["mode"], inner)
 
     def rows_of(self, command: Command) -> Node:
-        """All rows of the table or view that a command names."""
+        """All rows of the table, view or listing that a command names."""
         name, span = command.parts["table"], command.spans["table"]
         plan = QueryBinder(self.context).stored(name, span)
+        listed = self.context.catalog.listing(name) if plan is None else None
+        if listed is not None:
+            return QueryBinder(self.context).scan(listed)
         return plan if plan is not None else QueryBinder(self.context).scan(self.table(name, span))
 
     def command_describe(self, command: Command) -> Statement:
@@ -412,6 +417,19 @@ class StatementBinder:
 
     def command_show_tables(self, command: Command) -> Statement:
         return statements.ShowTables()
+
+    def command_listing(self, command: Command) -> Statement:
+        """SHOW and PRAGMA that print a listing of the catalog."""
+        name, span = command.parts["name"], command.spans.get("name")
+        schema = command.parts.get("schema")
+        if schema is None:
+            plan = QueryBinder(self.context).listing(name, command.parts["arguments"], span)
+        elif schema.lower() != "main" and not self.context.catalog.has_schema(schema):
+            raise BindError(f"schema not found: {schema}", span=span)
+        else:
+            plan = QueryBinder(self.context).scan(self.context.catalog.listing(name, [schema]))
+        assert plan is not None, "the parser knows the listings"
+        return statements.Query(plan)
 
     def command_set(self, command: Command) -> Statement:
         return statements.Set(command.parts["name"], command.parts["value"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import duckdb
 
@@ -71,6 +72,12 @@ class PlainCatalog:
 
     def table_names(self) -> list[str]:
         return list(self.layouts)
+
+    def database_name(self) -> str:
+        return "memory"
+
+    def listing(self, name: str, arguments: Sequence[str] | None = None) -> TableLayout | None:
+        return None
 
     def changed_rows(self, table: TableLayout) -> TableLayout:
         return TableLayout("changed rows", table.columns, (), 1024, 1024, 1)
