@@ -306,6 +306,10 @@ class Session:
             with self._lock:
                 try:
                     result = self._execute(sql, parameters)
+                except (
+                    InterfaceError
+                ):  # parameters that are none: nothing was begun, and nothing is aborted, as in DuckDB
+                    raise
                 except BaseException:
                     if self.transaction is not None:
                         self.transaction.rollback()  # any error aborts it, as in DuckDB: its end is left to the user

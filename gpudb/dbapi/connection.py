@@ -19,7 +19,8 @@ class OpenDatabases:
     """The databases this process has open, by real path, with the number of their connections.
 
     A process may open a directory for writing once only (it holds a lock), so its connections share one Database; this
-    is why the registry is global to the process.  Each `:memory:` is a database of its own.
+    is why the registry is global to the process.  Each `:memory:` is a database of its own; `:memory:NAME` is one that the
+    connections of that name share, and goes with the last of them.
     """
 
     def __init__(self) -> None:
@@ -30,10 +31,11 @@ class OpenDatabases:
         """The database at `path`, opened if this is its first connection."""
         if path == ":memory:":
             return Database(path, read_only)
-        key = os.path.realpath(path)
+        in_memory = path.startswith(":memory:")
+        key = path if in_memory else os.path.realpath(path)
         with self._lock:
             if key not in self._open:
-                self._open[key] = (Database(path, read_only), read_only, 0)
+                self._open[key] = (Database(":memory:" if in_memory else path, read_only), read_only, 0)
             database, opened_read_only, connections = self._open[key]
             if opened_read_only != read_only:
                 raise errors.OperationalError(
@@ -64,7 +66,7 @@ def connect(
     read_only: bool = False,
     config: Mapping[str, Any] | None = None,
 ) -> Connection:
-    """Open a database directory, made if it is not there, or a new database in memory.
+    """Open a database directory, made if it is not there, or a database in memory: a new one, or that of `:memory:NAME`.
 
     config  settings applied before the first statement, such as {"device": "cpu", "threads": 2}
 

@@ -257,8 +257,10 @@ class Cursor:
         return self._current().receipt
 
     def close(self) -> None:
-        """Drop the result; any further use is an InterfaceError."""
+        """Drop the result; any further use is an InterfaceError, but `rowcount` stays what it was."""
+        rowcount = self.rowcount
         self._forget()
+        self.rowcount = rowcount
         self._closed = True
 
     def __enter__(self) -> Self:

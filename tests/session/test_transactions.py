@@ -389,3 +389,16 @@ def test_no_update_is_lost_among_threads_that_run_a_conflicting_transaction_agai
     assert rows(session, "SELECT n, (SELECT count(DISTINCT i) FROM u), (SELECT count(*) FROM u) FROM counter") == [
         (15, 15, 15)
     ]
+
+
+def test_parameters_that_are_none_abort_nothing() -> None:
+    with gpudb.connect() as connection, duckdb.connect() as oracle:
+        for one in (connection, oracle):
+            one.begin()
+            one.execute("CREATE TABLE t (a INTEGER)")
+            for bad in ([object()], [2**200]):
+                with pytest.raises(Exception, match=r"type|integer"):
+                    one.execute("SELECT ?", bad)
+            one.execute("INSERT INTO t VALUES (1)")
+            one.commit()
+            assert one.execute("SELECT * FROM t").fetchall() == [(1,)]
