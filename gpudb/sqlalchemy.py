@@ -396,4 +396,27 @@ class GpudbDialect(default.DefaultDialect):
         return self._nothing(connection, table_name, schema, [], **kw)
 
 
+class GpudbFlightDialect(GpudbDialect):
+    """gpudb at a server: gpudb+flight://user:password@host:port?tls=true&tls_root_certs=FILE&token=TOKEN.
+
+    Other names in the query are settings.
+    """
+
+    driver = "flight"
+    supports_statement_cache = True
+
+    def create_connect_args(self, url: URL) -> Any:
+        if not url.host or url.database:
+            raise exc.ArgumentError(f"the address of a server is gpudb+flight://host:port: {url!r}")
+        config = {name: str(value) for name, value in url.query.items()}
+        scheme = "grpc+tls" if config.pop("tls", "false").lower() in ("true", "1", "yes") else "grpc"
+        options: dict[str, Any] = {name: config.pop(name) for name in ("token", "tls_root_certs") if name in config}
+        if url.username:
+            options |= {"user": url.username, "password": url.password or ""}
+        if config:
+            options["config"] = config
+        host = f"[{url.host}]" if ":" in url.host else url.host
+        return [f"{scheme}://{host}:{url.port}" if url.port else f"{scheme}://{host}"], options
+
+
 dialect = GpudbDialect

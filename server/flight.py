@@ -48,7 +48,8 @@ from gpudb.types import BIGINT
 logger = logging.getLogger("gpudb.server")
 Call = TypeVar("Call", bound=Callable[..., Any])
 
-COUNT_SCHEMA = pa.schema([pa.field("Count", pa.int64())])  # of a statement without rows that is sent as a query
+# Of a statement without rows that is sent as a query; our own client knows it by the metadata.
+COUNT_SCHEMA = pa.schema([pa.field("Count", pa.int64())], {"gpudb.no_rows": ""})
 ACTIONS = {
     "CreatePreparedStatement": "Plan a statement; its handle, the schemas of its rows and of its parameters",
     "ClosePreparedStatement": "Forget a prepared statement",
@@ -174,7 +175,14 @@ class FlightSqlServer(fl.FlightServerBase):
         else:
             raise NotSupportedError(f"this command is not supported: {name}")
         session = self.sessions.engine(caller, self._client(caller), transaction, prepared is not None)
-        described = own_statements.described(sql) or session.describe(sql, parameters)
+        try:
+            described = own_statements.described(sql) or session.describe(sql, parameters)
+        except InterfaceError:
+            raise
+        except Error:
+            if session.transaction is not None:
+                session.transaction.rollback()  # an error aborts it, also one that is found before the statement runs
+            raise
         once = described.statement is not statements.Query
         return Ticket(sql, transaction, described.schema or COUNT_SCHEMA, prepared, once)
 
@@ -570,7 +578,7 @@ def counted(result: Result) -> Result:
     """The number of rows a statement changed, as its one row."""
     rows = max(0, result.rowcount)
     batch = pa.RecordBatch.from_arrays([pa.array([rows], pa.int64())], schema=COUNT_SCHEMA)
-    return Result(COUNT_SCHEMA, [BIGINT], rows, result.receipt, iter([batch]))
+    return Result(COUNT_SCHEMA, [BIGINT], result.rowcount, result.receipt, iter([batch]))
 
 
 def expired() -> Ticket:

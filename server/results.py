@@ -72,13 +72,14 @@ class RowStream:
         """All rows; one message is held back until it is known to be the last, never a batch that is still to be made."""
         held: pa.RecordBatch | None = None
         receipt: dict[str, Any] = {}
+        rowcount = -1
         for result in results:
             for batch in result.batches():
                 for piece in pieces(batch):
                     if held is not None:
                         yield held
                     held = piece
-            receipt = result.receipt
+            receipt, rowcount = result.receipt, result.rowcount
         if held is None:
             held = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
-        yield held, pa.py_buffer(json.dumps({"receipt": receipt}).encode())
+        yield held, pa.py_buffer(json.dumps({"receipt": receipt, "rowcount": rowcount}).encode())

@@ -7,12 +7,15 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from gpudb import errors
 from gpudb.dbapi.cursor import Cursor
 from gpudb.dbapi.insert_all import Parameters
 from gpudb.session import Database, Session
+
+if TYPE_CHECKING:
+    from gpudb.client import RemoteSession
 
 
 class OpenDatabases:
@@ -65,14 +68,26 @@ def connect(
     path: str | os.PathLike[str] = ":memory:",
     read_only: bool = False,
     config: Mapping[str, Any] | None = None,
+    *,
+    user: str | None = None,
+    password: str | None = None,
+    token: str | None = None,
+    tls_root_certs: str | None = None,
 ) -> Connection:
-    """Open a database directory, made if it is not there, or a database in memory: a new one, or that of `:memory:NAME`.
+    """Open a database directory, made if it is not there, a database in memory (a new one, or that of `:memory:NAME`), or a
+    session at a server: `grpc://host:port`, `grpc+tls://host:port`.
 
     config  settings applied before the first statement, such as {"device": "cpu", "threads": 2}
+    user, password, token, tls_root_certs  what a server asks for, and certificates that vouch for it; a server that this
+            user started on this machine needs none
 
-    Raises LockedError when another process writes the directory, ReadOnlyError, FormatError, CorruptDataError.
+    Raises LockedError when another process writes the directory, ReadOnlyError, FormatError, CorruptDataError; of a server
+    OperationalError where it cannot be reached, AuthenticationError.
     """
-    return Connection(path, read_only, config)
+    credentials = {"user": user, "password": password, "token": token, "tls_root_certs": tls_root_certs}
+    return Connection(
+        path, read_only, config, {name: value for name, value in credentials.items() if value is not None}
+    )
 
 
 def _release(session: Session, database: Database) -> None:
@@ -84,7 +99,7 @@ def _release(session: Session, database: Database) -> None:
 
 
 class Connection:
-    """One session on a database.  May be shared by threads, one cursor each.
+    """One session on a database, here or at a server.  May be shared by threads, one cursor each.
 
     session         the session below: settings, catalog, progress
     autocommit      always True: a statement outside a transaction is committed as it ends
@@ -107,17 +122,26 @@ class Connection:
         path: str | os.PathLike[str] = ":memory:",
         read_only: bool = False,
         config: Mapping[str, Any] | None = None,
+        credentials: Mapping[str, str] | None = None,
     ) -> None:
         path = os.fspath(path)
-        if "://" in path:
-            raise errors.NotSupportedError(
-                "gpudb opens directories and ':memory:', not addresses: " + path,
-                hint="to use the network, start a server with gpudb and connect with an Arrow Flight SQL client",
-            )
-        database = _open_databases.acquire(path, read_only)
-        self._session = Session(database)
         self._lock = threading.RLock()  # held during each call into the session, never between two of them
-        self._finalizer = weakref.finalize(self, _release, self._session, database)
+        self._session: Session | RemoteSession
+        if "://" in path:
+            from gpudb.client import RemoteSession  # pyarrow.flight takes 0.1 s to load
+
+            if read_only:
+                raise errors.InterfaceError(
+                    "read_only is not for the address of a server", hint="the server's user may have the role reader"
+                )
+            self._session = remote = RemoteSession(path, **(credentials or {}))
+            self._finalizer: weakref.finalize[Any, Any] = weakref.finalize(self, remote.close)
+        else:
+            if credentials:
+                raise errors.InterfaceError(f"only servers ask for this: {', '.join(credentials)}")
+            database = _open_databases.acquire(path, read_only)
+            self._session = session = Session(database)
+            self._finalizer = weakref.finalize(self, _release, session, database)
         try:
             for name, value in (config or {}).items():
                 self._session.execute(_set_statement(name, value))
@@ -126,7 +150,7 @@ class Connection:
             raise
 
     @property
-    def session(self) -> Session:
+    def session(self) -> Session | RemoteSession:
         self._check_open()
         return self._session
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from gpudb.session import Result, Session
+
+if TYPE_CHECKING:
+    from gpudb.client import RemoteResult, RemoteSession
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
@@ -21,8 +24,8 @@ _INSERT_ALL = re.compile(
 )
 
 
-def insert_all(session: Session, sql: str, sets: list[Parameters]) -> Result | None:
-    """Run `INSERT INTO t VALUES (?, ?)` over all sets as one INSERT ... SELECT from an Arrow table.
+def insert_all(session: Session | RemoteSession, sql: str, sets: list[Parameters]) -> Result | RemoteResult | None:
+    """Run `INSERT INTO t VALUES (?, ?)` over all sets as one INSERT ... SELECT from an Arrow table; a server does the same.
 
     None when the statement or the values have another form: then each set is a statement of its own.
     """
@@ -30,6 +33,8 @@ def insert_all(session: Session, sql: str, sets: list[Parameters]) -> Result | N
     width = match["marks"].count("?") if match else 0
     if match is None or len(sets) < 2 or any(isinstance(row, Mapping) or len(row) != width for row in sets):
         return None
+    if not isinstance(session, Session):
+        return session.execute_all(sql, sets)
     arrays, expressions = {}, []
     for position, values in enumerate(zip(*sets, strict=True)):
         if all(value is None for value in values):

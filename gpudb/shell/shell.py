@@ -24,6 +24,7 @@ from gpudb.shell.statements import StatementReader
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gpudb.client import RemoteResult, RemoteSession
     from gpudb.session import Database, Result, Session
 
 ROWS_BETWEEN_STOPS = 65_536  # bounds the text held in memory as well
@@ -66,7 +67,7 @@ class Settings:
 class StoppableRows:
     """A result whose batches stop coming once `stop` is set: Ctrl-C works while rows are written, too."""
 
-    def __init__(self, result: Result, stop: threading.Event) -> None:
+    def __init__(self, result: Result | RemoteResult, stop: threading.Event) -> None:
         self.schema, self.types = result.schema, result.types
         self._batches, self._stop = result.batches(), stop
 
@@ -82,7 +83,7 @@ class Shell:
     """Runs statements and commands, one at a time, and writes their results.
 
     interactive    somebody types: Ctrl-C cancels a statement, and the shell goes on
-    session        the session on the database at `path`
+    session        the session on the database at `path`, or at the server there
     last_sql       the last statement, for .edit
     last_receipt   its receipt, for .receipt
     """
@@ -102,30 +103,45 @@ class Shell:
         self._target_is_for_one_result = False
         self._binary_results_in_target = 0
         self._device = options.device
-        self._database: Database | None = None
+        self._is_open = False
+        self._database: Database | None = None  # of this process
         self.open(options.database, options.read_only)
 
     # The database
 
     def open(self, path: str, read_only: bool = False) -> None:
-        """Leave the current database and use the one at `path`."""
-        from gpudb.session import Database, Session
+        """Leave the current database and use the one at `path`, a directory or a server."""
+        session: Session | RemoteSession
+        database: Database | None = None
+        if "://" in path:
+            from gpudb.client import RemoteSession
 
-        database = Database(path, read_only)
+            if read_only:
+                raise errors.InterfaceError(
+                    "-readonly is not for the address of a server", hint="the server's user may have the role reader"
+                )
+            session = RemoteSession(path)
+            path = session.location  # without the password
+        else:
+            from gpudb.session import Database, Session
+
+            database = Database(path, read_only)
+            session = Session(database)
         self.close()
-        self._database, self.path, self.read_only = database, path, read_only
-        self.session: Session = Session(database)
+        self._is_open, self._database, self.path, self.read_only = True, database, path, read_only
+        self.session: Session | RemoteSession = session
         if self._device is not None:
             self.session.execute(f"SET device = '{self._device}'")
 
     def close(self) -> None:
         """Leave the database; a transaction that is still open is rolled back."""
-        if self._database is not None:
+        if self._is_open:
             if self.session.transaction is not None:
                 print("the open transaction was rolled back", file=sys.stderr)
             self.session.close()
-            self._database.close()
-            self._database = None
+            if self._database is not None:
+                self._database.close()
+            self._is_open = False
         self.direct_output(None)
 
     @property
@@ -202,7 +218,7 @@ class Shell:
             device = result.receipt.get("device")
             print(f"{counted}{elapsed:.1f} ms{f' on {device}' if device else ''}", file=sys.stderr)
 
-    def _execute_and_write(self, sql: str, stop: threading.Event) -> tuple[int, Result]:
+    def _execute_and_write(self, sql: str, stop: threading.Event) -> tuple[int, Result | RemoteResult]:
         """(rows written or changed, -1 for neither; the result)"""
         result = self.session.execute(sql)
         if not result.schema.names or result.rowcount >= 0:  # the number of changed rows is for .timer

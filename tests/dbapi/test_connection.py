@@ -87,9 +87,13 @@ def test_a_wrong_name_in_config_is_an_error_and_releases_the_database(tmp_path):
     gpudb.connect(tmp_path / "database").close()
 
 
-def test_an_address_is_refused_by_name():
-    with pytest.raises(gpudb.NotSupportedError, match="grpc://localhost"):
-        gpudb.connect("grpc://localhost:1234")
+def test_an_address_that_is_no_servers_is_refused_by_name():
+    with pytest.raises(gpudb.InterfaceError, match="not the address of a server: http"):
+        gpudb.connect("http://localhost:1234")
+    with pytest.raises(gpudb.OperationalError, match="cannot be reached"):
+        gpudb.connect("grpc://localhost:1")
+    with pytest.raises(gpudb.InterfaceError, match="only servers ask for this: token"):
+        gpudb.connect(token="x")
 
 
 def test_a_registered_table_is_read_under_its_name_until_unregistered():

@@ -1,0 +1,251 @@
+"""A session at a server: values, errors, receipts, streams, credentials, the shell."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+import gpudb
+import gpudb.server
+from gpudb import errors, token_file
+from gpudb.__main__ import main
+
+
+@pytest.fixture(autouse=True, scope="module")
+def runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUDB_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def server(runtime_folder: None) -> Iterator[gpudb.server.Server]:
+    with gpudb.server.serve(port=0) as server:
+        yield server
+
+
+@pytest.fixture
+def remote(server) -> Iterator[gpudb.Connection]:
+    with gpudb.connect(server.uri) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, 7, -(2**40), 2.5, "it's", Decimal("12.50"), datetime.date(2020, 2, 29)]
+    + [datetime.datetime(2020, 2, 29, 12, 30, 1, 5), Decimal("1E+3")],
+)
+def test_parameters_arrive_as_in_this_process(remote: gpudb.Connection, value: object) -> None:
+    with gpudb.connect() as local:
+        here, there = (one.execute("SELECT ? AS v, typeof(?) AS t", [value, value]) for one in (local, remote))
+        assert there.fetchall() == here.fetchall()
+
+
+def test_intervals_arrive_as_in_this_process(remote: gpudb.Connection) -> None:
+    sql, step = "SELECT TIMESTAMP '2020-02-28 12:00:00' + ? AS v", datetime.timedelta(days=3, microseconds=5)
+    with gpudb.connect() as local:
+        assert remote.execute(sql, [step]).fetchall() == local.execute(sql, [step]).fetchall()
+
+
+def test_integers_beyond_64_bits_arrive_too(remote: gpudb.Connection) -> None:
+    assert remote.execute("SELECT ? + 1 AS v", [2**100]).fetchone() == (2**100 + 1,)
+    assert remote.execute("SELECT $a || $b AS v", {"b": "y", "a": "x"}).fetchone() == ("xy",)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT nope FROM t",
+        "SELECT * FROM nowhere",
+        "SELEC 1",
+        "SELECT CAST('x' AS INTEGER)",
+        "SELECT lag(a) OVER (ORDER BY a) FROM t",
+    ]
+    + ["SELECT CAST(300 AS TINYINT)", "CREATE TABLE t (a INTEGER)", "SELECT ?", "SET threads = 0", "COMMIT"],
+)
+def test_errors_are_those_of_this_process(sql: str, tmp_path) -> None:
+    with gpudb.server.serve(port=0) as server, gpudb.connect(server.uri) as remote, gpudb.connect() as local:
+        caught = []
+        for one in (local, remote):
+            one.execute("CREATE TABLE t (a INTEGER)")
+            try:
+                one.execute(sql).fetchall()
+            except errors.Error as error:
+                caught.append(error)
+        if not caught:
+            return  # it became possible
+        here, there = caught
+        assert (type(there), str(there), there.span) == (type(here), str(here), here.span)
+
+
+def test_an_error_aborts_a_transaction_also_one_that_planning_finds(remote: gpudb.Connection) -> None:
+    remote.begin()
+    remote.execute("CREATE TABLE gone (a INTEGER)")
+    with pytest.raises(errors.BindError):
+        remote.execute("SELECT nope FROM gone")
+    with pytest.raises(errors.TransactionError, match="aborted"):
+        remote.execute("INSERT INTO gone VALUES (1)")
+    assert remote.session.transaction.aborted
+    remote.rollback()
+    assert not remote.in_transaction
+    with pytest.raises(errors.CatalogError):
+        remote.execute("SELECT * FROM gone")
+
+
+def test_the_receipt_comes_behind_the_last_row(remote: gpudb.Connection) -> None:
+    cursor = remote.execute("SELECT range AS a FROM range(200000)")
+    cursor.fetchone()
+    assert cursor.receipt == {}
+    assert sum(batch.num_rows for batch in cursor.fetch_record_batch()) == 199_999
+    assert cursor.receipt["device"] and cursor.receipt["tiles_run"] > 0
+
+
+def test_a_large_result_is_streamed(remote: gpudb.Connection) -> None:
+    remote.execute("CREATE TABLE large AS SELECT range AS a, range * 3 AS b FROM range(3000000)")
+    reader = remote.execute("SELECT * FROM large").fetch_record_batch(10_000)
+    first = reader.read_next_batch()
+    assert first.num_rows == 10_000 and pa.total_allocated_bytes() < 40 << 20  # of 48 MB
+    assert sum(batch.num_rows for batch in reader) == 2_990_000
+    remote.execute("DROP TABLE large")
+
+
+def test_settings_and_transactions_are_a_sessions_own(server, remote: gpudb.Connection) -> None:
+    with gpudb.connect(server.uri, config={"threads": 1}) as other:
+        assert other.execute("SHOW threads").fetchone() == ("1",)
+        assert remote.execute("SHOW threads").fetchone() != ("1",)
+        remote.begin().execute("CREATE TABLE mine (a INTEGER)")
+        with pytest.raises(errors.CatalogError):
+            other.execute("SELECT * FROM mine")
+        remote.commit()
+        assert other.execute("SELECT * FROM mine").fetchall() == []
+        other.execute("DROP TABLE mine")
+
+
+def test_a_connection_that_closes_rolls_back(server, remote: gpudb.Connection) -> None:
+    other = gpudb.connect(server.uri)
+    other.begin().execute("CREATE TABLE never (a INTEGER)")
+    other.close()
+    with pytest.raises(errors.CatalogError):
+        remote.execute("SELECT * FROM never")
+    with pytest.raises(errors.InterfaceError, match="closed"):
+        other.execute("SELECT 1")
+
+
+def test_many_rows_go_in_at_once(remote: gpudb.Connection) -> None:
+    remote.execute("CREATE TABLE many (a INTEGER, b VARCHAR)")
+    rows = [(number, None if number % 7 == 0 else str(number)) for number in range(5000)]
+    assert remote.executemany("INSERT INTO many VALUES (?, ?)", rows).rowcount == 5000
+    assert remote.execute("SELECT * FROM many").fetchall() == rows
+    with pytest.raises(errors.DataError):
+        remote.executemany("INSERT INTO many VALUES (?, ?)", [(1, "a"), (2**40, "b")])
+    assert remote.execute("SELECT count(*) FROM many").fetchone() == (5000,)
+    remote.execute("DROP TABLE many")
+
+
+def test_credentials_are_asked_for_and_found(server, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = server.uri.removeprefix("grpc://")
+    with (
+        gpudb.connect(server.uri, token=server.token) as one,
+        gpudb.connect(f"grpc://token:{server.token}@{place}") as two,
+    ):
+        assert one.execute("SELECT 1").fetchone() == two.execute("SELECT 1").fetchone() == (1,)
+    with pytest.raises(errors.OperationalError, match="credentials"):
+        gpudb.connect(server.uri, token="wrong")
+    monkeypatch.setattr(token_file, "read", lambda port: None)
+    with pytest.raises(errors.OperationalError, match="credentials"):
+        gpudb.connect(server.uri)
+
+
+@pytest.mark.parametrize("uri", ["grpc://", "grpc://host/path", "grpc://host:port", "grpc://host?nope=1", "ftp://host"])
+def test_an_address_that_is_none_is_an_interface_error(uri: str) -> None:
+    with pytest.raises(errors.InterfaceError):
+        gpudb.connect(uri)
+
+
+def test_threads_share_a_connection(remote: gpudb.Connection) -> None:
+    found = []
+
+    def ask(number: int) -> None:
+        cursor = remote.cursor()
+        found.extend(cursor.execute("SELECT ? AS a FROM range(100)", [number]).fetchall())
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == sorted((number,) for number in range(8) for _ in range(100))
+
+
+SCRIPT = """.tables
+.schema
+.mode csv
+.describe trips
+SELECT carrier, sum(delay) AS s FROM trips GROUP BY carrier;
+BEGIN; DELETE FROM trips; ROLLBACK;
+SELECT count(*) FROM trips;
+SELECT nope FROM trips;
+.mode jsonlines
+SELECT * FROM late;
+DROP VIEW late; DROP TABLE trips;
+"""
+MADE = """CREATE TABLE trips (carrier VARCHAR DEFAULT 'UA', delay INTEGER);
+INSERT INTO trips VALUES ('UA', 12), ('AA', -3), (NULL, NULL);
+CREATE VIEW late (who, "how late") AS SELECT carrier, delay FROM trips WHERE delay > 0;
+"""
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An empty home directory; compiled kernels stay where they are."""
+    monkeypatch.setenv("XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.mark.usefixtures("home")
+def test_the_shell_shows_what_it_shows_of_a_database_here(server, capfd, monkeypatch) -> None:
+    shown = []
+    for place in (":memory:", server.uri):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(MADE + SCRIPT))
+        code = main([place])
+        shown.append((code, *capfd.readouterr()))
+    assert shown[1] == shown[0]
+    assert shown[0][0] == 1 and "BindError: column not found: nope" in shown[0][2] and '"how late":12' in shown[0][1]
+
+
+@pytest.mark.usefixtures("home")
+def test_the_shell_says_when_there_is_no_server(capfd) -> None:
+    assert main(["grpc://127.0.0.1:1", "-c", "SELECT 1"]) == 2
+    assert "OperationalError: the server cannot be reached" in capfd.readouterr().err
+
+
+def test_sqlalchemy_reaches_a_server(server) -> None:
+    place = server.uri.removeprefix("grpc://")
+    engine = sa.create_engine(f"gpudb+flight://{place}")
+    table = sa.Table("flown", sa.MetaData(), sa.Column("a", sa.Integer), sa.Column("b", sa.Numeric(9, 2)))
+    table.create(engine)
+    with engine.begin() as connection:
+        connection.execute(table.insert(), [{"a": 1, "b": Decimal("1.50")}, {"a": 2, "b": None}])
+        assert connection.execute(sa.select(table).order_by(table.c.a)).all() == [(1, Decimal("1.50")), (2, None)]
+    again = sa.Table("flown", sa.MetaData(), autoload_with=engine)
+    assert [str(column.type) for column in again.columns] == ["INTEGER", "DECIMAL(9, 2)"]
+    with engine.connect() as connection:
+        connection.execute(table.delete())
+        connection.rollback()
+        assert connection.execute(sa.select(sa.func.count()).select_from(table)).scalar() == 2
+    table.drop(engine)
+    engine.dispose()
+    with_token = sa.create_engine(f"gpudb+flight://token:{server.token}@{place}?threads=1")
+    with with_token.connect() as connection:
+        assert connection.exec_driver_sql("SHOW threads").scalar() == "1"
+    with_token.dispose()
