@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import gpudb.server
 from gpudb.kernels import host_build
 from gpudb.version import __version__
 
@@ -103,7 +104,50 @@ def test_a_wheel_promises_the_extras_that_the_readme_names(checkout: Path) -> No
         (entry_points,) = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
         assert "gpudb = gpudb.__main__:main" in archive.read(entry_points).decode()
     assert {line for line in lines if line.startswith("Provides-Extra")} == {
-        f"Provides-Extra: {extra}" for extra in ("gpu", "shell", "server", "sqlalchemy", "demo", "bench", "test")
+        f"Provides-Extra: {extra}"
+        for extra in ("gpu", "shell", "server", "sqlalchemy", "adbc", "demo", "bench", "test")
     }
     base = [line for line in lines if line.startswith("Requires-Dist") and "extra ==" not in line]
     assert len(base) == 3
+
+
+CLIENT = """
+import sys, gpudb, adbc_driver_gpudb.dbapi, polars, sqlalchemy
+assert gpudb.__file__.startswith(sys.argv[1]) and adbc_driver_gpudb.__file__.startswith(sys.argv[1]), gpudb.__file__
+place = sys.argv[2]
+with adbc_driver_gpudb.dbapi.connect(f"gpudb://{place}", autocommit=True) as connection, connection.cursor() as cursor:
+    cursor.execute("CREATE TABLE t AS SELECT range AS a FROM range(10)")
+    cursor.execute("SELECT count(*) AS n FROM t WHERE a > ?", [5])
+    print(cursor.fetchall())
+print(polars.read_database_uri("SELECT a FROM t WHERE a < 2", f"gpudb://{place}", engine="adbc").rows())
+engine = sqlalchemy.create_engine(f"gpudb+flight://{place}")
+print(sqlalchemy.inspect(engine).get_table_names())
+print(gpudb.connect(f"grpc://{place}").execute("SELECT count(*) FROM t").fetchone())
+"""
+
+
+def test_an_installed_wheel_brings_the_adbc_driver_and_the_dialects(checkout: Path, tmp_path: Path) -> None:
+    wheel = build(checkout, "build_wheel", {**os.environ, "PATH": "", "CXX": ""})
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        tmp_path / "site",
+        wheel,
+    ]
+    subprocess.run(command, check=True)
+    assert not (tmp_path / "site/gpudb/server/adbc_driver_gpudb").exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUDB_RUNTIME_DIR", str(tmp_path / "run"))
+        with gpudb.server.serve(port=0) as server:
+            place = server.uri.removeprefix("grpc://")
+            command = [sys.executable, "-c", CLIENT, tmp_path / "site", place]
+            environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[(4,)]", "[(0,), (1,)]", "['t']", "(10,)"]
