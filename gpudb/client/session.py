@@ -25,7 +25,7 @@ from gpudb import flight_sql
 from gpudb.catalog import View
 from gpudb.client.address import Address
 from gpudb.client.failures import as_gpudb_errors, error_of
-from gpudb.errors import CatalogError, Error, InterfaceError, NotSupportedError
+from gpudb.errors import CatalogError, Error, InterfaceError, InternalError, NotSupportedError, OperationalError
 from gpudb.parameters import typed_parameters
 from gpudb.record import record
 from gpudb.storage.arrow import sql_type
@@ -99,14 +99,28 @@ class RemoteSession:
         if address.token is not None:
             headers.append((b"authorization", f"Bearer {address.token}".encode()))
         elif address.user is not None:
-            with as_gpudb_errors():
-                headers.append(self._client.authenticate_basic_token(address.user, address.password or ""))
+            headers.append(self._log_in(address.user, address.password or ""))
         self._options = fl.FlightCallOptions(headers=headers)
         try:
             self._action("GetSessionOptions", flight_sql.encode("GetSessionOptionsRequest"))  # or there is no server
         except BaseException:
             self._client.close()
             raise
+
+    def _log_in(self, user: str, password: str) -> tuple[bytes, bytes]:
+        """The header that stands for the password from now on."""
+        try:
+            header: tuple[bytes, bytes] = self._client.authenticate_basic_token(user, password)
+            return header
+        except (pa.ArrowException, fl.FlightError) as error:
+            found = error_of(error)
+            if isinstance(
+                found, InternalError
+            ):  # pyarrow's word for a connection that ends in the middle of the handshake
+                found = OperationalError(
+                    "the server cannot be reached, or its certificate is not known", hint="tls_root_certs names a file"
+                )
+            raise found from None
 
     # ------------------------------------------------------------------------------------- statements
 

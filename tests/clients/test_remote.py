@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ import gpudb
 import gpudb.server
 from gpudb import errors, token_file
 from gpudb.__main__ import main
+from gpudb.server.users import Users
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -249,3 +251,45 @@ def test_sqlalchemy_reaches_a_server(server) -> None:
     with with_token.connect() as connection:
         assert connection.exec_driver_sql("SHOW threads").scalar() == "1"
     with_token.dispose()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """(certificate, key) for 127.0.0.1, signed by itself."""
+    folder = tmp_path_factory.mktemp("tls")
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost".split()
+    command += ["-addext", "subjectAltName=IP:127.0.0.1"]
+    command += ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except OSError as error:
+        pytest.skip(f"no openssl to make a certificate with: {error}")
+    return str(folder / "cert.pem"), str(folder / "key.pem")
+
+
+def test_a_user_logs_in_over_tls(certificate: tuple[str, str], tmp_path: Path, server) -> None:
+    cert, key = certificate
+    database = str(tmp_path / "db")
+    gpudb.connect(database).close()
+    Users.of_database(database).add("ann", "secret word", "reader")
+    with gpudb.server.serve(database, host="0.0.0.0", port=0, tls_cert=cert, tls_key=key) as other:
+        uri = f"grpc+tls://127.0.0.1:{other.port}"
+        with gpudb.connect(uri, user="ann", password="secret word", tls_root_certs=cert) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+            with pytest.raises(errors.AccessError):
+                connection.execute("CREATE TABLE t (a INTEGER)")
+        with pytest.raises(errors.AuthenticationError, match="credentials"):
+            gpudb.connect(uri, user="ann", password="guess", tls_root_certs=cert)
+        with pytest.raises(errors.OperationalError, match="cannot be reached"):
+            gpudb.connect(uri, user="ann", password="secret word")  # nobody vouches for the server
+        engine = sa.create_engine(
+            f"gpudb+flight://ann:secret%20word@127.0.0.1:{other.port}", connect_args={"tls_root_certs": cert}
+        )
+        with pytest.raises(sa.exc.OperationalError), engine.connect():
+            pass  # tls=true is missing
+        engine = sa.create_engine(
+            f"gpudb+flight://ann:secret%20word@127.0.0.1:{other.port}?tls=true&tls_root_certs={cert}"
+        )
+        with engine.connect() as connection:
+            assert connection.exec_driver_sql("SELECT 2").scalar() == 2
+        engine.dispose()

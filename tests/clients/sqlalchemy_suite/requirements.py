@@ -23,7 +23,7 @@ _OPEN = """
     unusual_column_name_characters subqueries offset sql_expression_limit_offset group_by_complex_expression sane_rowcount
     sane_multi_rowcount sane_rowcount_w_returning arraysize duplicate_names_in_cursor_description table_value_constructor
     foreign_keys no_lastrowid_support no_sequences nested_aggregates literal_float_coercion datetime_literals_ date_implicit_bound
-    datetime_implicit_bound timestamp_microseconds_implicit_bound queue_pool standalone_null_binds_whereclause
+    datetime_implicit_bound timestamp_microseconds_implicit_bound queue_pool standalone_null_binds_whereclause window_functions window_range
 """.split()
 
 _CLOSED = {
@@ -67,8 +67,6 @@ _CLOSED = {
     "datetime_timezone": "no time zones",
     "time_timezone": "no time zones",
     "datetime_interval": "no INTERVAL columns",
-    "window_functions": "no windows",
-    "window_range": "no windows",
     "tuple_in": "no row values in IN",
     "fetch_first": "no FETCH",
     "ctes_on_dml": "no CTE around INSERT, UPDATE and DELETE",
