@@ -35,6 +35,8 @@ Answer = TypeVar("Answer")
 COOKIE = "arrow_flight_session_id"
 NO_ROWS = b"gpudb.no_rows"  # in a schema's metadata: the one row is the number of rows that were changed
 _TRANSACTION = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(begin|start|commit|end|rollback|abort)\b", re.I | re.S)
+_INGEST = {"create": (1, 1), "append": (2, 2), "replace": (1, 3), "create_append": (1, 2)}
+_ROWS_OF_A_MESSAGE = 1 << 16
 _ENDS = ("commit", "end", "rollback", "abort")
 _WIDEST_PARAMETER = 1 << 63
 
@@ -167,6 +169,57 @@ class RemoteSession:
                 return RemoteResult(pa.schema([("Count", pa.int64())]), [BIGINT], int(answer.record_count))
 
         return self._guarded(sql, run)
+
+    def ingest(
+        self, table: str, reader: pa.RecordBatchReader, mode: str, schema: str, producer: str | None, sequence: int
+    ) -> int:
+        """Send rows into a table, and a marker behind the last: without it the server keeps none."""
+        options = {flight_sql.END_MARKER: "true"}
+        if producer is not None:
+            options |= {flight_sql.PRODUCER: producer, flight_sql.SEQUENCE: str(sequence)}
+        if_missing, if_there = _INGEST[mode]
+        command = flight_sql.pack(
+            "CommandStatementIngest",
+            table_definition_options={"if_not_exist": if_missing, "if_exists": if_there},
+            table=table,
+            schema=schema,
+            options=[{"key": key, "value": value} for key, value in options.items()],
+        )
+
+        def send() -> int:
+            with as_gpudb_errors():
+                descriptor = fl.FlightDescriptor.for_command(command)
+                writer, answers = self._client.do_put(descriptor, reader.schema, self._options)
+                rows = 0
+                while True:
+                    try:
+                        batch = next(reader, None)
+                    except BaseException:  # of whoever makes the rows: the server keeps none, as no marker comes
+                        with contextlib.suppress(pa.ArrowException, fl.FlightError):
+                            writer.close()
+                        raise
+                    if batch is None:
+                        break
+                    try:
+                        for start in range(0, batch.num_rows, _ROWS_OF_A_MESSAGE):
+                            writer.write_batch(batch.slice(start, _ROWS_OF_A_MESSAGE))
+                    except (pa.ArrowException, fl.FlightError):
+                        break  # the server has refused them, and says why at the end
+                    rows += batch.num_rows
+                with writer:
+                    with contextlib.suppress(pa.ArrowException, fl.FlightError):
+                        writer.write_metadata(flight_sql.end_marker(rows))
+                        writer.done_writing()
+                    answer = answers.read()
+                found = flight_sql.parse("DoPutUpdateResult", b"" if answer is None else answer.to_pybytes())
+                return int(found.record_count)
+
+        try:
+            return self._interruptibly(send)
+        except Error:
+            if self.transaction is not None:
+                self.transaction.aborted = True
+            raise
 
     def _execute(self, sql: str, parameters: Any) -> RemoteResult:
         with as_gpudb_errors():

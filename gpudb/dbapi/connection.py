@@ -7,9 +7,10 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from gpudb import errors
+from gpudb.catalog import qualified
 from gpudb.dbapi.cursor import Cursor
 from gpudb.dbapi.insert_all import Parameters
 from gpudb.session import Database, Session
@@ -188,6 +189,39 @@ class Connection:
         """Forget a registered name."""
         with self._lock:
             self.session.unregister(name)
+
+    def ingest(
+        self,
+        table: str,
+        data: Any,
+        mode: Literal["append", "create", "replace", "create_append"] = "append",
+        schema: str = "main",
+        producer: str | None = None,
+        sequence: int = 0,
+    ) -> int:
+        """Take the rows of a frame, an Arrow table or a stream of batches into a table, all or none; how many they were.
+
+        mode      append needs the table to be there, create needs it not to be, replace and create_append take both
+        producer, sequence  number the rows: sent again under the same number they are not added a second time
+        """
+        from gpudb.storage.arrow import batches_of
+
+        if mode not in ("append", "create", "replace", "create_append"):
+            raise errors.InterfaceError(f"not a mode of ingest(): {mode!r}")
+        reader = batches_of(data)
+        with self._lock:
+            session = self.session
+            if not isinstance(session, Session):
+                return session.ingest(table, reader, mode, schema, producer, sequence)
+            from gpudb.ingest import Numbered, Target, ingest
+
+            target = Target(
+                qualified(table, schema),
+                "fail" if mode == "append" else "create",
+                "fail" if mode == "create" else "replace" if mode == "replace" else "append",
+            )
+            numbered = None if producer is None else Numbered(producer, sequence)
+            return ingest(session, target, reader.schema, reader, numbered)
 
     def cancel(self) -> None:
         """Stop the running statement, from any thread: it raises QueryCancelled where it runs."""

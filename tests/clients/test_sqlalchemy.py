@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 import gpudb
+import gpudb.server
 from gpudb.sqlalchemy import HUGEINT, TINYINT, type_of
 
 ROOT = Path(__file__).parents[2]
@@ -253,7 +254,13 @@ def suite(uri: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_sqlalchemys_own_tests_pass() -> None:
+@pytest.mark.parametrize("place", ["here", "server"])
+def test_sqlalchemys_own_tests_pass(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stated = re.search(r"(\d+) of them run", (ROOT / "gpudb/docs/clients.md").read_text())
-    passed, end = suite("gpudb:///:memory:suite")
+    monkeypatch.setenv("GPUDB_RUNTIME_DIR", str(tmp_path))
+    if place == "here":
+        passed, end = suite("gpudb:///:memory:suite")
+    else:
+        with gpudb.server.serve(port=0) as server:
+            passed, end = suite(server.uri.replace("grpc://", "gpudb+flight://"))
     assert stated is not None and passed == int(stated[1]), end
