@@ -427,7 +427,7 @@ def _duckdb_types(facts: Facts) -> Iterator[Row]:
             "schema_oid": 1,
             "type_oid": _TYPE_IDS.get(kind.kind),
             "type_name": name,
-            "type_size": 16 if kind.kind in ("VARCHAR", "INTERVAL") else kind.register.width,
+            "type_size": 16 if kind.is_text else max(1, kind.arrow.bit_width // 8),
             "logical_type": str(kind),
             "type_category": _category(kind, numeric),
             "tags": "{}",

@@ -17,6 +17,7 @@ _SHOW = re.compile(r"\s*SHOW\s+QUERIES\s*;?\s*", re.IGNORECASE)
 _KILL = re.compile(r"\s*KILL\s+(\d{1,18})\s*;?\s*", re.IGNORECASE)
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("user", pa.string()), ("state", pa.string()), ("seconds", pa.float64()), ("sql", pa.string())]
+    + [("progress", pa.float64())]  # share that is done, of one that runs
 )
 
 
@@ -35,10 +36,13 @@ def run(sql: str, caller: Caller, running: Statements) -> Result | None:
     """Run one of the server's own statements; None for all others."""
     if _SHOW.fullmatch(sql):
         now = time.monotonic()
-        rows = [(one.number, one.user, one.state, now - one.began, one.sql) for one in running.shown(caller)]
+        rows = [
+            (one.number, one.user, one.state, now - one.began, one.sql, one.session.progress())
+            for one in running.shown(caller)
+        ]
         arrays = [pa.array([row[k] for row in rows], field.type) for k, field in enumerate(SCHEMA)]
         batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-        return Result(SCHEMA, [BIGINT, VARCHAR, VARCHAR, DOUBLE, VARCHAR], -1, {}, iter([batch]))
+        return Result(SCHEMA, [BIGINT, VARCHAR, VARCHAR, DOUBLE, VARCHAR, DOUBLE], -1, {}, iter([batch]))
     found = _KILL.fullmatch(sql)
     if found is None:
         return None

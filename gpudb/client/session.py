@@ -91,6 +91,7 @@ class RemoteSession:
         self._closed = False
         self.location = address.location
         self._running: fl.FlightInfo | None = None
+        self._sql: str | None = None  # the statement that runs
         self._reading: Any = None  # the stream whose next batch is waited for
         self._waiting = ThreadPoolExecutor(2, "gpudb-remote")
         self._key = secrets.token_urlsafe(24)
@@ -222,6 +223,7 @@ class RemoteSession:
             raise
 
     def _execute(self, sql: str, parameters: Any) -> RemoteResult:
+        self._sql = sql
         with as_gpudb_errors():
             if not parameters:
                 return self._fetched(flight_sql.pack("CommandStatementQuery", query=sql))
@@ -341,7 +343,17 @@ class RemoteSession:
             self._action("CancelFlightInfo", request)
 
     def progress(self) -> float | None:
-        """How far a statement is, is not told by servers: None."""
+        """Share of the running statement that is done, 0 to 1, as SHOW QUERIES has it; None when nothing runs."""
+        sql = self._sql
+        if self._running is None or sql is None:
+            return None
+        with contextlib.suppress(Error), as_gpudb_errors():
+            command = fl.FlightDescriptor.for_command(flight_sql.pack("CommandStatementQuery", query="SHOW QUERIES"))
+            info = self._client.get_flight_info(command, self._options)
+            for row in self._client.do_get(info.endpoints[0].ticket, self._options).read_all().to_pylist():
+                if row["sql"] == sql and row["state"] == "running":
+                    progress: float | None = row.get("progress")
+                    return progress
         return None
 
     def close(self) -> None:

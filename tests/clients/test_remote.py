@@ -5,12 +5,15 @@ from __future__ import annotations
 import datetime
 import io
 import os
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -293,3 +296,63 @@ def test_a_user_logs_in_over_tls(certificate: tuple[str, str], tmp_path: Path, s
         with engine.connect() as connection:
             assert connection.exec_driver_sql("SELECT 2").scalar() == 2
         engine.dispose()
+
+
+ENDLESS = "SELECT count(*) FROM range(300000) AS a(i), range(300000) AS b(j) WHERE (i * j) % 7 = 3"
+
+
+def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
+    """What a condition gives once it is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.02)
+    return found
+
+
+def running(connection: gpudb.Connection) -> list[Any]:
+    rows = connection.execute("SHOW QUERIES").fetchall()
+    return [row for row in rows if row[4] == ENDLESS and row[2] == "running"]
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("who", ["program", "shell"])
+def test_ctrl_c_stops_the_statement_at_the_server(server, remote: gpudb.Connection, who: str) -> None:
+    script = "import sys, gpudb; gpudb.connect(sys.argv[1]).execute(sys.argv[2]).fetchall()"
+    program = [sys.executable, "-c", script, server.uri, ENDLESS]
+    shell = [sys.executable, "-m", "gpudb", server.uri, "-c", ENDLESS]
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # children of a script in the background ignore it
+    try:
+        with subprocess.Popen(program if who == "program" else shell, stderr=subprocess.PIPE, text=True) as process:
+            until(lambda: running(remote))
+            began = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=20)
+            until(lambda: not running(remote))
+            assert time.monotonic() - began < 5
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert process.returncode == (130 if who == "shell" else -signal.SIGINT), err
+    assert ("KeyboardInterrupt" in err) == (who == "program")
+
+
+def test_cancel_and_progress_from_another_thread(remote: gpudb.Connection) -> None:
+    caught: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            remote.execute(ENDLESS)
+        except errors.Error as error:
+            caught.append(error)
+
+    assert remote.session.progress() is None
+    thread = threading.Thread(target=run)
+    thread.start()
+    until(lambda: remote.session.progress() is not None)
+    assert 0 <= (remote.session.progress() or 0) <= 1
+    remote.cancel()
+    thread.join(20)
+    assert [type(error) for error in caught] == [errors.QueryCancelled]
+    assert remote.execute("SELECT 1").fetchone() == (1,)

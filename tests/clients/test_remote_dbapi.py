@@ -17,7 +17,6 @@ LOCAL = {
     "test_a_directory_can_be_reopened_after_its_last_connection_closed",
     "test_a_directory_open_for_writing_cannot_be_opened_read_only_by_the_same_process",
     "test_a_forgotten_connection_releases_its_database",
-    "test_cancel_from_another_thread_stops_the_running_statement_and_nothing_else",
     "test_a_wrong_name_in_config_is_an_error_and_releases_the_database",
     "test_an_address_that_is_no_servers_is_refused_by_name",
     "test_a_registered_table_is_read_under_its_name_until_unregistered",
