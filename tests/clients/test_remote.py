@@ -316,7 +316,7 @@ def running(connection: gpudb.Connection) -> list[Any]:
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("who", ["program", "shell"])
+@pytest.mark.parametrize("who", [pytest.param("program", marks=pytest.mark.slow), "shell"])
 def test_ctrl_c_stops_the_statement_at_the_server(server, remote: gpudb.Connection, who: str) -> None:
     script = "import sys, gpudb; gpudb.connect(sys.argv[1]).execute(sys.argv[2]).fetchall()"
     program = [sys.executable, "-c", script, server.uri, ENDLESS]

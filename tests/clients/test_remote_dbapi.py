@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -63,7 +65,7 @@ def servers(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFa
 def connection(request: pytest.FixtureRequest) -> Iterator[gpudb.Connection]:
     """A connection; for the tests of threads with the table that they read."""
     with gpudb.connect() as connection:
-        if request.function.__module__ == test_threads.__name__:
+        if request.function.__name__ in vars(test_threads):
             rows = test_threads.ROWS
             connection.execute(f"CREATE TABLE t AS SELECT range AS a, range % 7 AS g FROM range({rows})")
         yield connection
@@ -77,12 +79,23 @@ def numbers(connection: gpudb.Connection) -> gpudb.Cursor:
     )
 
 
+def _again(test: Callable[..., None], slow: bool) -> Callable[..., None]:
+    """The same test under a mark that the first one does not get."""
+
+    @functools.wraps(test)
+    def run(*arguments: Any, **given: Any) -> None:
+        test(*arguments, **given)
+
+    return pytest.mark.slow(run) if slow else run
+
+
 for _module in (test_connection, test_cursor, test_threads):
     for _name, _test in vars(_module).items():
         if _name.startswith("test_") and _name not in LOCAL:
-            globals()[_name] = _test
+            globals()[_name] = _again(_test, slow=_module is not test_cursor)
 
 
+@pytest.mark.slow
 class TestSuiteAtAServer(test_dbapi20.TestInMemory):
     """PEP 249's public suite; its connections are to one database."""
 
