@@ -405,6 +405,10 @@ class GpudbFlightDialect(GpudbDialect):
     driver = "flight"
     supports_statement_cache = True
 
+    def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
+        gone = isinstance(e, self.dbapi.OperationalError) and "cannot be reached" in str(e)  # type: ignore[union-attr]
+        return gone or super().is_disconnect(e, connection, cursor)
+
     def create_connect_args(self, url: URL) -> Any:
         if not url.host or url.database:
             raise exc.ArgumentError(f"the address of a server is gpudb+flight://host:port: {url!r}")

@@ -256,6 +256,20 @@ def test_sqlalchemy_reaches_a_server(server) -> None:
     with_token.dispose()
 
 
+def test_sqlalchemy_connects_anew_where_a_server_was_started_again(tmp_path: Path, server) -> None:
+    path = str(tmp_path / "db")
+    first = gpudb.server.serve(path, port=0)
+    engine = sa.create_engine(first.uri.replace("grpc://", "gpudb+flight://"), pool_pre_ping=True)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE t AS SELECT 1 AS a")
+    first.close()
+    with pytest.raises(sa.exc.OperationalError, match="cannot be reached"):
+        engine.connect()
+    with gpudb.server.serve(path, port=first.port), engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT a FROM t").scalar() == 1
+    engine.dispose()
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """(certificate, key) for 127.0.0.1, signed by itself."""
