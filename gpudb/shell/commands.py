@@ -191,6 +191,9 @@ def schema(shell: Shell, arguments: list[str]) -> None:
 def import_(shell: Shell, arguments: list[str]) -> None:
     """load a CSV, Parquet or Arrow file into TABLE, made if it is not there"""
     path, table = arguments
+    if shell.is_remote:  # the server cannot read files of this machine
+        shell.send_file(path, table)
+        return
     source = "'{}'".format(path.replace("'", "''"))
     if any(name.lower() == table.lower() for name in shell.session.tables()):
         shell.run_statement(f"COPY {quote_name(table)} FROM {source}")

@@ -145,6 +145,11 @@ class Shell:
         self.direct_output(None)
 
     @property
+    def is_remote(self) -> bool:
+        """Whether the database is at a server."""
+        return self._database is None
+
+    @property
     def prompt(self) -> str:
         """The prompt with a mark before its `>`: * in a transaction, ! in one that an error has aborted."""
         transaction = self.session.transaction
@@ -227,6 +232,30 @@ class Shell:
             style = replace(self._style(), max_rows=0) if EXPLAIN.match(sql) else self._style()  # plans are read whole
             rows = writer(self.settings.mode)(StoppableRows(result, stop), style, stream)
         return rows, result
+
+    def send_file(self, path: str, table: str) -> None:
+        """Send a file of this machine to the server, into a table that is made if it is not there."""
+        import pyarrow as pa
+
+        from gpudb.session import Session
+        from gpudb.storage import files
+        from gpudb.storage.arrow import schema_of
+
+        session = self.session
+        assert not isinstance(session, Session), "a database in this process reads files itself"
+        relation = files.open_files((path,))
+
+        def send(stop: threading.Event) -> int:
+            def batches() -> Iterator[pa.RecordBatch]:
+                for batch in relation.batches(range(len(relation.columns)), lambda read: None):
+                    if stop.is_set():
+                        raise errors.QueryCancelled("cancelled while its rows were sent")
+                    yield batch
+
+            reader = pa.RecordBatchReader.from_batches(schema_of(relation.columns), batches())
+            return session.ingest(table, reader, "create_append", "main", None, 0)
+
+        run_cancellable(session, send, None)
 
     def _progress_stream(self) -> TextIO | None:
         return sys.stderr if sys.stderr.isatty() else None

@@ -229,6 +229,19 @@ def test_the_shell_shows_what_it_shows_of_a_database_here(server, capfd, monkeyp
 
 
 @pytest.mark.usefixtures("home")
+def test_the_shell_sends_files_of_its_own_machine(server, capfd, monkeypatch, tmp_path) -> None:
+    (tmp_path / "it's.csv").write_text("a,b\n1,x\n2,y\n")
+    (tmp_path / "bad.csv").write_text("a,b\nx,1\n")
+    lines = [f'.open "{server.uri}"', f'.import "{tmp_path}/it\'s.csv" sent', f'.import "{tmp_path}/it\'s.csv" sent']
+    lines += [f'.import "{tmp_path}/bad.csv" sent', ".mode csv", "SELECT sum(a), max(b) FROM sent; DROP TABLE sent;"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(lines)))
+    assert main([]) == 1
+    out, err = capfd.readouterr()
+    assert out == "sum(a),max(b)\n6,y\n"
+    assert "the column a is BIGINT in the table" in err
+
+
+@pytest.mark.usefixtures("home")
 def test_the_shell_says_when_there_is_no_server(capfd) -> None:
     assert main(["grpc://127.0.0.1:1", "-c", "SELECT 1"]) == 2
     assert "OperationalError: the server cannot be reached" in capfd.readouterr().err
