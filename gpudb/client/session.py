@@ -291,6 +291,8 @@ class RemoteSession:
                 chunk = self._next_chunk(reader)
                 if chunk is None:
                     ended = True
+                    if not last:  # what the server says behind the last row
+                        raise OperationalError("the rows broke off: the server did not say that these are all")
                     return
                 if chunk.app_metadata is not None:
                     last.update(json.loads(chunk.app_metadata.to_pybytes()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.flight as fl
 import pytest
 import sqlalchemy as sa
 
@@ -383,3 +385,44 @@ def test_cancel_and_progress_from_another_thread(remote: gpudb.Connection) -> No
     thread.join(20)
     assert [type(error) for error in caught] == [errors.QueryCancelled]
     assert remote.execute("SELECT 1").fetchone() == (1,)
+
+
+class Forgetful(fl.FlightServerBase):
+    """A server that ends its streams without a word."""
+
+    def do_action(self, context: Any, action: fl.Action) -> list[bytes]:
+        return [b""]
+
+    def get_flight_info(self, context: Any, descriptor: fl.FlightDescriptor) -> fl.FlightInfo:
+        return fl.FlightInfo(self.rows.schema, descriptor, [fl.FlightEndpoint(b"ticket", [])], -1, -1)
+
+    def do_get(self, context: Any, ticket: fl.Ticket) -> fl.FlightDataStream:
+        return fl.RecordBatchStream(self.rows)
+
+    rows = pa.table({"a": [1, 2, 3]})
+
+
+def test_rows_without_their_end_are_an_error() -> None:
+    with Forgetful("grpc://127.0.0.1:0") as server, gpudb.connect(f"grpc://127.0.0.1:{server.port}") as connection:
+        cursor = connection.execute("SELECT 1")
+        with pytest.raises(errors.OperationalError, match="broke off"):
+            cursor.fetchall()
+
+
+@pytest.mark.slow
+def test_a_server_that_is_killed_is_an_error_in_the_middle_of_the_rows(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gpudb", "serve", str(tmp_path / "db"), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = until(process.stdout.readline)
+        uri = re.search(r"grpc://\S+", line)[0]
+        connection = gpudb.connect(uri)
+        reader = connection.execute("SELECT range AS a FROM range(30000000)").fetch_record_batch()
+        assert reader.read_next_batch().num_rows > 0
+        process.kill()
+        with pytest.raises((errors.OperationalError, OSError)):
+            while True:
+                reader.read_next_batch()
+    with pytest.raises(errors.OperationalError, match="cannot be reached"):
+        connection.execute("SELECT 1")
+    connection.close()

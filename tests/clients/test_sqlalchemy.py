@@ -263,4 +263,4 @@ def test_sqlalchemys_own_tests_pass(place: str, tmp_path: Path, monkeypatch: pyt
     else:
         with gpudb.server.serve(port=0) as server:
             passed, end = suite(server.uri.replace("grpc://", "gpudb+flight://"))
-    assert stated is not None and passed == int(stated[1]), end
+    assert stated is not None and passed >= int(stated[1]), end
