@@ -241,7 +241,10 @@ def _looks_like_header(
     options: CsvOptions,
     has_rows: bool,
 ) -> bool:
-    """The first record is a header when a field of it cannot be a value of its column, or when all columns are text."""
+    """The first record is a header when a field of it cannot be a value of its column, or when all columns are text.
+
+    So it is when a column has nothing but NULLs below a text.
+    """
     if options.columns is not None:
         given = [name.lower() for name, _ in options.columns]
         if [(text or "").strip().lower() for text in first] == given:
@@ -252,6 +255,8 @@ def _looks_like_header(
     options = replace(options, all_varchar=False)  # the header is told by types that the columns will not have
     for position, text in enumerate(first):
         known = fixed[position] if position < len(fixed) else None
+        if has_rows and text and rest[position].null_count == len(rest[position]):
+            return True
         sample = rest[position] if has_rows else pa.array([text], pa.string())
         form = ColumnForm(known) if known is not None else guess_form(sample, options)
         if form.sql_type.kind == "VARCHAR":

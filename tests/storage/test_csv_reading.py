@@ -139,6 +139,12 @@ LIKE_DUCKDB = [
     "a,b\n1,it's\n2,that's\n",
     'a,b\n1,"x\ry"\n2,z\n',
     'a,b\n1 ,2\n"3" ,4\n',
+    "f,a,a\ntrue,,\n",
+    "1,x\n3,\n4,\n",
+    "1,2020-01-01\n2,\n",
+    '1,""\n2,\n',
+    "1,\n2,\n",
+    "1,x\n2,\n3,y\n",
 ]  # fmt: skip
 
 
