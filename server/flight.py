@@ -7,6 +7,7 @@ import itertools
 import logging
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -115,6 +116,7 @@ class FlightSqlServer(fl.FlightServerBase):
         self.sessions = Sessions(database, files, functools.partial(LimitedSettings, configuration.limits))
         self.committer = GroupCommitter(database)
         places = configuration.running or len(os.sched_getaffinity(0)) + 1
+        self._planning = threading.Semaphore(places)  # more at a time would only take Python's lock from each other
         self.running = Statements(places, configuration.waiting, configuration.queue_seconds)
 
     # ----------------------------------------------------------------------------- who, and in which session
@@ -135,7 +137,8 @@ class FlightSqlServer(fl.FlightServerBase):
         name, command = self._command(descriptor)
         if name in metadata.SCHEMAS:
             return self._info(descriptor, metadata.schema(name, command), descriptor.command)
-        ticket = self._ticket(caller, name, command)
+        with self._planning:
+            ticket = self._ticket(caller, name, command)
         handle = self.sessions.tickets.put(caller.user, ticket)
         return self._info(descriptor, ticket.schema, pack("TicketStatementQuery", statement_handle=handle))
 

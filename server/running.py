@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import field
 from typing import Any, TypeVar
 
 from gpudb.errors import InterfaceError, QueryCancelled, UnavailableError
@@ -24,13 +25,14 @@ LOOK_SECONDS = 0.05
 SENDING_AT_MOST = 1024
 
 
-@record(frozen=False)
+@record(frozen=False, eq=False)
 class Statement:
     """One statement of one client, from its arrival until its last row is sent.
 
     state    waiting, running or sending
     stopped  why it has to end, or None
     ticket   the handle that its rows were asked for by
+    placed   it has its place; `turn` is set then, or when it has to end
     """
 
     number: int
@@ -43,13 +45,19 @@ class Statement:
     stopped: str | None = None
     ticket: bytes = b""
     deadline: float | None = None
+    turn: threading.Event = field(default_factory=threading.Event)
+    placed: bool = False
+    looked: float = 0.0
 
     def check(self) -> None:
         """QueryCancelled where it has to end; for the thread of its call."""
         if self.stopped is not None:
             raise QueryCancelled(self.stopped)
-        if self.context is not None and self.context.is_cancelled():
-            raise QueryCancelled("statement cancelled: its client has gone")
+        now = time.monotonic()
+        if self.context is not None and now - self.looked > LOOK_SECONDS:  # asking takes gRPC 0.1 ms
+            self.looked = now
+            if self.context.is_cancelled():
+                raise QueryCancelled("statement cancelled: its client has gone")
 
 
 class Statements:
@@ -63,7 +71,7 @@ class Statements:
         self._free = places
         self._most_waiting = waiting
         self._seconds = seconds
-        self._queue: deque[threading.Event] = deque()
+        self._queue: deque[Statement] = deque()
         self._all: dict[int, Statement] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -83,6 +91,7 @@ class Statements:
             if len(self._all) >= self._most_waiting + SENDING_AT_MOST:
                 raise UnavailableError("too many statements are waiting or being read", hint="try again later")
             found = Statement(next(self._numbers), caller.user, sql, session, time.monotonic(), context, ticket=ticket)
+            found.looked = found.began
             self._all[found.number] = found
             return found
 
@@ -113,34 +122,34 @@ class Statements:
             self._all.pop(statement.number, None)
 
     def _take_place(self, statement: Statement) -> None:
-        turn = threading.Event()
+        """Wait until it is the statement's turn; who waits does nothing until then, or there would be no time for others."""
         with self._lock:
+            statement.state, statement.placed = "waiting", False
+            statement.turn.clear()
             if self._free > 0 and not self._queue:
                 self._free -= 1
+                statement.placed = True
                 return
             if len(self._queue) >= self._most_waiting:
                 raise UnavailableError("too many statements are waiting", hint="try again in a few seconds")
-            self._queue.append(turn)
-        until = time.monotonic() + self._seconds
-        try:
-            while not turn.wait(min(LOOK_SECONDS, max(0.0, until - time.monotonic()))):
-                statement.check()
-                if time.monotonic() >= until:
-                    raise UnavailableError(
-                        f"the statement waited {self._seconds:g} s for its turn", hint="try again in a few seconds"
-                    )
-        except BaseException:
-            with self._lock:
-                if turn in self._queue:
-                    self._queue.remove(turn)
-                    raise
-            self._give_place()  # it was our turn just now
-            raise
+            self._queue.append(statement)
+        self._work.set()
+        statement.turn.wait(self._seconds)
+        with self._lock:
+            if statement.placed:
+                return
+            self._queue.remove(statement)
+        statement.check()
+        raise UnavailableError(
+            f"the statement waited {self._seconds:g} s for its turn", hint="try again in a few seconds"
+        )
 
     def _give_place(self) -> None:
         with self._lock:
             if self._queue:
-                self._queue.popleft().set()
+                following = self._queue.popleft()
+                following.placed = True
+                following.turn.set()
             else:
                 self._free += 1
 
@@ -199,7 +208,7 @@ class Statements:
             self._work.clear()
             while not self._ended:
                 with self._lock:
-                    running = [one for one in self._all.values() if one.state == "running"]
+                    running = [one for one in self._all.values() if one.state != "sending"]
                     for one in running:
                         self._look_at(one)
                 if not running:
@@ -212,7 +221,14 @@ class Statements:
         if statement.stopped is None:
             if statement.context is not None and statement.context.is_cancelled():
                 statement.stopped = "statement cancelled: its client has gone"
-            elif statement.deadline is not None and time.monotonic() > statement.deadline:
+            elif (
+                statement.state == "running"
+                and statement.deadline is not None
+                and time.monotonic() > statement.deadline
+            ):
                 statement.stopped = "statement timed out"
         if statement.stopped is not None:
-            statement.session.cancel()
+            if statement.state == "running":
+                statement.session.cancel()
+            else:
+                statement.turn.set()

@@ -178,6 +178,7 @@ class Sessions:
     def __init__(self, database: Database, files: FileAccess, settings: Callable[[], Settings]) -> None:
         self._database = database
         self._files = files
+        self._fixed = FixedSettings(settings())  # one for all, as nobody can change it
         self._of_handles: weakref.WeakSet[Session] = weakref.WeakSet()  # those of BeginTransaction
         self._settings = settings
         self.clients: Handles[ClientSession] = Handles("session", IDLE_SECONDS, 1000, ClientSession.close)
@@ -213,6 +214,7 @@ class Sessions:
             found = Session(self._database)
             found.settings = self.settings_of(client)
             found.files = self._files
+            found.watched = True
         found.read_only = caller.role == "reader"  # as it is now: the role may have changed since BEGIN
         return found
 
@@ -245,7 +247,7 @@ class Sessions:
 
     def settings_of(self, client: ClientSession | None) -> Settings:
         """What statements of a client run with."""
-        return FixedSettings(self._settings()) if client is None else client.settings
+        return self._fixed if client is None else client.settings
 
     def forget(self, user: str, key: str | None) -> None:
         """The session of a client ends: what is open in it is rolled back."""

@@ -20,24 +20,24 @@ import gpudb
 from benchmarks.arguments import make_parser, names
 from benchmarks.engine.__main__ import Figure
 from benchmarks.report import SUBJECT, Line, Report
-from benchmarks.server.load import Load, offered
+from benchmarks.server.load import READ_ROWS, Load, offered
 from benchmarks.server.processes import Served, call_options, plain_server
 from gpudb.flight_sql import pack
 
 Measure = Callable[[Namespace, Report], dict[str, Any]]
-POINT_ROWS = 1_000_000
 EXPORT = "SELECT k, a, b, t FROM exported"
 
 
 def readers_figure(options: Namespace, report: Report) -> dict[str, Any]:
     """Readers of 1,000 rows each, as fast as they are answered: the 99th percentile; then at half of that rate by the clock."""
     with tempfile.TemporaryDirectory() as folder, _served(folder, options) as server:
-        rows = make_points(server, options)
-        load = Load(server.uri, server.token, "read", 0, options.seconds, rows)
+        make = f"CREATE TABLE points AS SELECT i AS k, i % 97 AS a, i / 7.0 AS b FROM range({READ_ROWS}) AS r(i)"
+        _run(fl.connect(server.uri), call_options(server.token), make)
+        load = Load(server.uri, server.token, "read", 0, options.seconds)
         closed = offered(load, options.clients)
         rate = max(1.0, closed["per_second"] / 2)
-        opened = offered(Load(server.uri, server.token, "read", 0, options.seconds, rows, rate), options.clients)
-        found = {"rows": rows, "closed": closed, "open": opened, "open_rate": rate, "process": server.status()}
+        opened = offered(Load(server.uri, server.token, "read", 0, options.seconds, rate), options.clients)
+        found = {"rows": READ_ROWS, "closed": closed, "open": opened, "open_rate": rate, "process": server.status()}
         if closed["errors"] or opened["errors"]:
             raise RuntimeError(f"readers got errors: {closed['errors']} {opened['errors']}")
         return found | {"value": closed["p99_ms"]}
@@ -109,7 +109,7 @@ def ingest_figure(options: Namespace, report: Report) -> dict[str, Any]:
     """64 writers of batches of 1,000 rows into a directory: batches a second that were acknowledged, which is when on disk."""
     with tempfile.TemporaryDirectory() as folder, _served(folder, options) as server:
         writers = 4 if options.quick else 64
-        found = offered(Load(server.uri, server.token, "write", 0, min(options.seconds, 20), 0), writers)
+        found = offered(Load(server.uri, server.token, "write", 0, min(options.seconds, 20)), writers)
         rows = _run(fl.connect(server.uri), call_options(server.token), "SELECT count(DISTINCT k), count(*) FROM sent")
         distinct, every = (column[0].as_py() for column in rows.columns)
         if distinct != every or found["errors"]:
@@ -170,14 +170,6 @@ def measure(name: str, options: Namespace, report: Report) -> Line:
     except Exception as error:  # one figure must not take the others with it
         return line | {"reached": "failed", "error": " ".join(f"{type(error).__name__}: {error}".split())}
     return line | {"reached": "not judged" if options.quick else figure.reached(line["value"])}
-
-
-def make_points(server: Served, options: Namespace) -> int:
-    """A table that readers look keys up in; its rows."""
-    rows = 100_000 if options.quick else POINT_ROWS
-    sql = f"CREATE TABLE points AS SELECT i AS k, i % 97 AS a, i / 7.0 AS b FROM range({rows}) AS r(i)"
-    _run(fl.connect(server.uri), call_options(server.token), sql)
-    return rows
 
 
 def _served(folder: str, options: Namespace) -> Served:
