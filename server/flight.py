@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import logging
@@ -50,6 +51,7 @@ logger = logging.getLogger("gpudb.server")
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 # Of a statement without rows that is sent as a query; our own client knows it by the metadata.
+TURN_SECONDS = 0.25  # that a plan waits for others at most
 COUNT_SCHEMA = pa.schema([pa.field("Count", pa.int64())], {"gpudb.no_rows": ""})
 ACTIONS = {
     "CreatePreparedStatement": "Plan a statement; its handle, the schemas of its rows and of its parameters",
@@ -129,6 +131,16 @@ class FlightSqlServer(fl.FlightServerBase):
     def _client(self, caller: Caller) -> ClientSession | None:
         return self.sessions.client(caller.user, caller.session)
 
+    @contextlib.contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Plan a few statements at a time; a courtesy, so that one which waits for its session's lock holds up nobody long."""
+        mine = self._planning.acquire(timeout=TURN_SECONDS)
+        try:
+            yield
+        finally:
+            if mine:
+                self._planning.release()
+
     # ----------------------------------------------------------------------------- plans
 
     @answered
@@ -137,7 +149,7 @@ class FlightSqlServer(fl.FlightServerBase):
         name, command = self._command(descriptor)
         if name in metadata.SCHEMAS:
             return self._info(descriptor, metadata.schema(name, command), descriptor.command)
-        with self._planning:
+        with self._in_turn():
             ticket = self._ticket(caller, name, command)
         handle = self.sessions.tickets.put(caller.user, ticket)
         return self._info(descriptor, ticket.schema, pack("TicketStatementQuery", statement_handle=handle))
@@ -358,9 +370,10 @@ class FlightSqlServer(fl.FlightServerBase):
         session = self.sessions.engine(caller, self._client(caller), prepared.transaction)
         schema: pa.Schema | None = None
         try:
-            described = own_statements.described(prepared.sql) or session.describe(
-                prepared.sql, unknown(prepared.names)
-            )
+            with self._in_turn():
+                described = own_statements.described(prepared.sql) or session.describe(
+                    prepared.sql, unknown(prepared.names)
+                )
             schema, is_update = described.schema, described.schema is None
         except Error:
             if not prepared.names:

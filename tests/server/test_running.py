@@ -288,6 +288,14 @@ def test_rows_leave_before_the_last_are_made(client: Client, monkeypatch: pytest
     assert reader.read_all().num_rows == 1_000_000 - (1 << 16)
 
 
+def test_plans_that_wait_for_a_lock_hold_up_no_others(small: Server) -> None:
+    client, planning = Client(small), small._flight._planning
+    while planning.acquire(blocking=False):  # as statements would that wait for their session
+        pass
+    assert client.run("SELECT 4 AS a") == [{"a": 4}]
+    planning.release()
+
+
 def test_N19_drain_lets_statements_end_and_refuses_new_ones() -> None:
     with gpudb.server.serve(port=0, drain_seconds=0.3) as server:
         client = Client(server)
