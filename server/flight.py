@@ -508,9 +508,13 @@ class Server:
         self.port: int = self._flight.port
         scheme = "grpc" if configuration.tls_cert is None else "grpc+tls"
         self.uri = f"{scheme}://{configuration.host}:{self.port}"
-        if self.token is not None:
-            token_file.write(self.port, self.token)
         self._closed = False
+        if self.token is not None:
+            try:
+                token_file.write(self.port, self.token)
+            except BaseException:
+                self.close()
+                raise
 
     def drain(self) -> bool:
         """Take no new statements, and let those that run end; after `drain_seconds` they are stopped.  False then."""

@@ -277,6 +277,15 @@ def test_a_token_is_left_for_clients_of_the_same_user_and_removed_at_the_end() -
     assert not path.exists()
 
 
+def test_a_folder_of_tokens_that_others_may_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run").chmod(0o777)
+    monkeypatch.setenv("GPUDB_RUNTIME_DIR", str(tmp_path / "run"))
+    for _ in range(2):  # the second would find the database locked if the first had left a server behind
+        with pytest.raises(errors.OperationalError, match="others may write the folder of tokens"):
+            gpudb.server.serve(str(tmp_path / "db"), port=0)
+
+
 def test_a_port_that_is_taken_is_a_clear_error(server: Server) -> None:
     with pytest.raises(errors.OperationalError, match=r"cannot listen at 127\.0\.0\.1"):
         gpudb.server.serve(port=server.port)
