@@ -15,12 +15,12 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow.flight as fl
 
-from gpudb.errors import AuthenticationError
+from gpudb.errors import AuthenticationError, UnavailableError
 from gpudb.record import record
 from gpudb.server import audit
 from gpudb.server.failures import Failures
@@ -147,24 +147,43 @@ class Authenticator:
 class CallerMiddleware(fl.ServerMiddleware):
     """Carries who calls from the headers to the call, and headers back."""
 
-    def __init__(self, caller: Caller, answer: dict[str, str]) -> None:
+    def __init__(self, caller: Caller, answer: dict[str, str], completed: Callable[[], None]) -> None:
         self.caller = caller
         self._answer = answer
+        self._completed = completed
 
     def sending_headers(self) -> dict[str, str]:
         return self._answer
 
+    def call_completed(self, exception: Any) -> None:
+        self._completed()
+
 
 class CallerMiddlewareFactory(fl.ServerMiddlewareFactory):
-    """Refuses every call that does not show who makes it."""
+    """Refuses every call that does not show who makes it, and those past the most at a time: each call holds a thread.
 
-    def __init__(self, authenticator: Authenticator, failures: Failures) -> None:
+    calls  that go on now
+    """
+
+    def __init__(self, authenticator: Authenticator, failures: Failures, most_calls: int) -> None:
         self._authenticator = authenticator
         self._failures = failures
+        self._most_calls = most_calls
+        self._lock = threading.Lock()
+        self.calls = 0
 
     def start_call(self, info: Any, headers: Mapping[str, Sequence[Any]]) -> CallerMiddleware:
         with self._failures.answering():
-            return CallerMiddleware(*self._authenticator.caller(info.method, headers))
+            caller, answer = self._authenticator.caller(info.method, headers)
+            with self._lock:
+                if self.calls >= self._most_calls:
+                    raise UnavailableError("too many calls at a time", hint="try again later")
+                self.calls += 1
+            return CallerMiddleware(caller, answer, self._completed)
+
+    def _completed(self) -> None:
+        with self._lock:
+            self.calls -= 1
 
 
 class OpenHandshake(fl.ServerAuthHandler):

@@ -28,6 +28,7 @@ class Configuration:
     running            statements that run at a time; None: one more than there are processors
     waiting            statements that may wait for their turn
     queue_seconds      that each of them waits at most
+    calls              that go on at a time, each in a thread; more are refused
     drain_seconds      that running statements have to end when the server is told to stop
     """
 
@@ -44,6 +45,7 @@ class Configuration:
     running: int | None = None
     waiting: int = 1024
     queue_seconds: float = 30.0
+    calls: int = 2048
     drain_seconds: float = 10.0
 
     @property

@@ -106,11 +106,12 @@ class FlightSqlServer(fl.FlightServerBase):
         if configuration.tls_cert is not None and configuration.tls_key is not None:
             with open(configuration.tls_cert, "rb") as cert, open(configuration.tls_key, "rb") as key:
                 certificates = [(cert.read(), key.read())]
+        self.callers = CallerMiddlewareFactory(authenticator, failures, configuration.calls)
         super().__init__(
             f"{scheme}://{configuration.host}:{configuration.port}",
             auth_handler=OpenHandshake(),
             tls_certificates=certificates,
-            middleware={"caller": CallerMiddlewareFactory(authenticator, failures)},
+            middleware={"caller": self.callers},
         )
         self.database = database
         self.failures = failures

@@ -95,6 +95,15 @@ def ended(client: Client) -> bool:
     return False
 
 
+def no_calls(server: Server) -> bool:
+    """Whether no call goes on soon: one ends a little after its client has the answer."""
+    for _ in range(100):
+        if server._flight.callers.calls == 0:
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def test_N12_a_client_that_goes_away_stops_its_statement(server: Server, client: Client) -> None:
     script = (
         "import sys, pyarrow.flight as fl; c = fl.connect(sys.argv[1]);"
@@ -109,6 +118,7 @@ def test_N12_a_client_that_goes_away_stops_its_statement(server: Server, client:
     began = time.monotonic()
     assert ended(client)
     assert time.monotonic() - began < 2
+    assert no_calls(server), "its call is forgotten, too"
 
 
 def test_N12_a_deadline_of_the_client_stops_its_statement(server: Server, client: Client) -> None:
@@ -286,6 +296,24 @@ def test_rows_leave_before_the_last_are_made(client: Client, monkeypatch: pytest
     assert reader.read_chunk().data.num_rows == 1 << 16
     gate.set()
     assert reader.read_all().num_rows == 1_000_000 - (1 << 16)
+
+
+def test_N10_calls_past_the_most_at_a_time_are_refused_and_those_that_end_are_forgotten() -> None:
+    with gpudb.server.serve(port=0, calls=2, running=2) as server:
+        client = Client(server)
+        infos = [client.info(f"{ENDLESS} AND j > {n}") for n in range(2)]
+        waits = [client.start(info) for info in infos]
+        for _ in range(200):
+            if server._flight.callers.calls == 2:
+                break
+            time.sleep(0.02)
+        with pytest.raises(fl.FlightUnavailableError, match="too many calls at a time"):
+            client.info("SELECT 1")
+        for one in server._flight.running.shown(Caller("token", "admin", None)):
+            server._flight.running.kill(Caller("token", "admin", None), one.number)
+        assert all(wait() is not None for wait in waits)
+        assert no_calls(server)
+        assert client.run("SELECT 1 AS a") == [{"a": 1}]
 
 
 def test_plans_that_wait_for_a_lock_hold_up_no_others(small: Server) -> None:
