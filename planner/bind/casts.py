@@ -162,15 +162,15 @@ def _target_cost(target: str) -> int:
 # --- Common types ----------------------------------------------------------------------------------------------------
 
 
-def common_type(context: Context, expressions: list[Expression]) -> SqlType | None:
-    """The type that CASE, COALESCE, IN and comparisons bring several values to; None where there is none.
+def common_type(context: Context, expressions: list[Expression], compared: bool = False) -> SqlType | None:
+    """The type that CASE, COALESCE, IN and (`compared`) comparisons bring several values to; None where there is none.
 
     Literals adapt: an integer literal takes the other's integer type where it fits, a string literal any type.
     """
     result: SqlType | None = None
     for expression in expressions:
         if expression.type.kind != "NULL" and not context.is_literal_token(expression):
-            result = expression.type if result is None else wider_type(result, expression.type)
+            result = expression.type if result is None else wider_type(result, expression.type, compared)
             if result is None:
                 return None
     text = False
@@ -182,7 +182,7 @@ def common_type(context: Context, expressions: list[Expression]) -> SqlType | No
         elif result is None:
             result = expression.type
         elif not (isinstance(expression, Literal) and expression.type.is_integer and _fits(expression.value, result)):
-            result = wider_type(result, expression.type)
+            result = wider_type(result, expression.type, compared)
             if result is None:
                 return None
     return result or (VARCHAR if text else expressions[0].type)
@@ -211,8 +211,11 @@ def _fits(value: int, type_: SqlType) -> bool:
     return low <= value <= high
 
 
-def wider_type(left: SqlType, right: SqlType) -> SqlType | None:
-    """The least type that holds the values of both, as DuckDB chooses it; None where only text would."""
+def wider_type(left: SqlType, right: SqlType, compared: bool = False) -> SqlType | None:
+    """The least type that holds the values of both, as DuckDB chooses it; None where only text would.
+
+    Where two DECIMALs want more than 38 digits together, those behind the point give way, but to compare all of them count.
+    """
     if left == right:
         return left
     if BOOLEAN in (left, right):
@@ -225,9 +228,12 @@ def wider_type(left: SqlType, right: SqlType) -> SqlType | None:
             return REAL
         if left.is_integer and right.is_integer:
             return max(left, right, key=lambda type_: _INTEGER_ORDER.index(type_.kind))
+        both_decimal = left.kind == right.kind == "DECIMAL"
         left, right = as_decimal(left), as_decimal(right)
         scale = max(left.scale, right.scale)
         whole = max(left.precision - left.scale, right.precision - right.scale)
+        if both_decimal and not compared:
+            scale = min(scale, 38 - whole)
         return decimal(min(38, whole + scale), scale)
     if left.is_temporal and right.is_temporal:
         return TIMESTAMP
@@ -247,15 +253,20 @@ def union_type(left: SqlType, right: SqlType) -> SqlType | None:
     return VARCHAR if VARCHAR in (left, right) else None
 
 
-def comparison_type(context: Context, expressions: list[Expression]) -> SqlType | None:
+def order_type(context: Context, expressions: list[Expression]) -> SqlType | None:
+    """The type in which < and its kin compare values."""
+    return common_type(context, expressions, compared=True)
+
+
+def comparison_type(context: Context, expressions: list[Expression], compared: bool = True) -> SqlType | None:
     """The type in which values are compared: text yields to any other type, BOOLEAN to any number."""
-    found = common_type(context, expressions)
+    found = common_type(context, expressions, compared)
     if found is not None:
         return found
     types = [e.type for e in expressions if not e.type.is_text and e.type.kind != "NULL"]
     result = types[0]
     for type_ in types[1:]:
-        both = wider_type(result, type_)
+        both = wider_type(result, type_, compared)
         if both is None and BOOLEAN in (result, type_) and result.is_numeric | type_.is_numeric:
             both = type_ if result == BOOLEAN else result
         if both is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudb.errors import BindError, DataError, NotSupportedError
 from gpudb.planner.bind import functions
-from gpudb.planner.bind.casts import as_boolean, bind_type, case_type, cast, common_type, comparison_type
+from gpudb.planner.bind.casts import as_boolean, bind_type, case_type, cast, comparison_type, order_type
 from gpudb.planner.bind.context import Context, Enclosing, join_spans, own_span, span_of
 from gpudb.planner.bind.names import OPPOSITES, chain, describe
 from gpudb.planner.bind.operators import arithmetic, bit_not, compare, concatenate, negate
@@ -291,7 +291,7 @@ class ExpressionBinder:
     def bind_between(self, node: Any) -> Expression:
         operands = [self.bind(node.this), self.bind(node.args["low"]), self.bind(node.args["high"])]
         span = join_spans(*(operand.span for operand in operands))
-        type_ = common_type(self.context, operands)
+        type_ = order_type(self.context, operands)
         if type_ is None:
             shown = ", ".join(str(operand.type) for operand in operands)
             raise BindError(f"cannot compare these types: {shown}", span=span)

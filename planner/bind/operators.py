@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.functions import lookup
 from gpudb.functions.registry import Overload
-from gpudb.planner.bind.casts import as_decimal, cast, common_type, comparison_type
+from gpudb.planner.bind.casts import as_decimal, cast, common_type, comparison_type, order_type
 from gpudb.planner.bind.context import Context, join_spans
 from gpudb.planner.bind.intervals import comparable, shifted
 from gpudb.planner.expressions import Call, Comparison, Expression, Literal, Span
@@ -222,7 +222,7 @@ def compare(
     if INTERVAL in (left.type, right.type):
         left, right = (cast(context, side, INTERVAL) for side in (left, right))
         left, right = comparable(context, left), comparable(context, right)
-    find_type = common_type if operator in ("<", "<=", ">", ">=") else comparison_type
+    find_type = order_type if operator in ("<", "<=", ">", ">=") else comparison_type
     type_ = find_type(context, [left, right])
     if type_ is None:
         raise BindError(

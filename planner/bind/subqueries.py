@@ -76,7 +76,10 @@ def quantified(
     columns, ours, theirs = [], [], []
     for operand, column in zip(operands, columns_of(plan), strict=True):
         assert isinstance(column, Column), "a column of the plan"
-        common = (comparison_type if operator in ("=", "<>") else common_type)(context, [operand, column])
+        both: list[Expression] = [operand, column]
+        # As DuckDB: in the type that holds both, where DECIMALs beyond 38 digits are rounded before they are compared.
+        equality = operator in ("=", "<>")
+        common = comparison_type(context, both, compared=False) if equality else common_type(context, both)
         if common is None:
             hint = "cast one to the other's type"
             raise BindError(f"cannot compare {operand.type} with {column.type}", span=span, hint=hint)
