@@ -31,11 +31,11 @@ from gpudb.planner.tokens import (
 # Without a handler of its own sqlglot's warnings go to standard error; a program that wants them still gets them.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
-_QUERY_STARTS = frozenset("select with values from table ( create insert update delete drop".split())
+_QUERY_STARTS = frozenset("pivot unpivot select with values from table ( create insert update delete drop".split())
 _CHANGE_STARTS = frozenset("create insert update delete drop".split())
 _UNSUPPORTED_STARTS = frozenset(
     """analyze attach call checkpoint deallocate detach execute export force grant import install load merge
-    pivot prepare revoke summarize unpivot use vacuum replace comment""".split()
+    prepare revoke summarize use vacuum replace comment""".split()
 )
 
 

@@ -21,6 +21,7 @@ from gpudb.planner.bind.joins import Side, bind_joins
 from gpudb.planner.bind.names import column_name, describe
 from gpudb.planner.bind.ordered_aggregates import aggregated
 from gpudb.planner.bind.over import Over, named_windows
+from gpudb.planner.bind.pivots import pivoted
 from gpudb.planner.bind.recursion import mentions, recursive_plan
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.series import SERIES_FUNCTIONS, series
@@ -59,7 +60,6 @@ _LISTINGS = ("duckdb_", "pragma_", "sqlite_")  # how the names of listings of th
 # Parts of SELECT that other work will bring.
 _UNSUPPORTED_PARTS = {
     "laterals": "LATERAL",
-    "pivots": "PIVOT",
     "sample": "sample",
     "distribute": "DISTRIBUTE BY",
     "connect": "CONNECT BY",
@@ -121,6 +121,8 @@ class QueryBinder:
             return self.bind_values(node)
         if key == "table":
             return self.relation(node)[0]
+        if key == "pivot":
+            return self.pivot(*self.relation(node.this), node)[0]
         raise NotSupportedError(f"{describe(node)} is not supported", span=span_of(node))
 
     def common_tables(self, node: Any) -> None:
@@ -259,7 +261,20 @@ class QueryBinder:
             plan = renamed_plan(plan, columns)
         if node.args.get("sample") is not None:
             raise NotSupportedError("TABLESAMPLE is not supported", span=span_of(node))
-        return plan, Scope(name, columns)
+        scope = Scope(name, columns)
+        for pivot in node.args.get("pivots") or ():
+            plan, scope = self.pivot(plan, scope, pivot)
+        return plan, scope
+
+    def pivot(self, plan: Node, scope: Scope, node: Any) -> tuple[Node, Scope]:
+        """PIVOT or UNPIVOT of a relation, perhaps with an alias."""
+        plan = unique_columns(self.context, pivoted(self, plan, scope, node))
+        alias = node.args.get("alias")
+        columns = plan.columns
+        if alias is not None:
+            columns = self.renamed(columns, [plain(column.name) for column in alias.args.get("columns") or ()], alias)
+            plan = renamed_plan(plan, columns)
+        return plan, Scope(plain(alias.name) if alias is not None else None, columns)
 
     def renamed(self, columns: tuple[OutputColumn, ...], names: list[str], node: Any) -> tuple[OutputColumn, ...]:
         if len(names) > len(columns):

@@ -22,7 +22,7 @@ from gpudb.planner.statements import Statement
 from gpudb.planner.tokens import plain
 from gpudb.types import INTEGER, SqlType
 
-_QUERIES = frozenset("select union values subquery table except intersect".split())
+_QUERIES = frozenset("select union values subquery table except intersect pivot".split())
 _FORMATS = {"csv": "csv", "tsv": "csv", "parquet": "parquet", "arrow": "arrow", "ipc": "arrow", "feather": "arrow"}
 
 

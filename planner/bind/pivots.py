@@ -1,0 +1,208 @@
+"""PIVOT and UNPIVOT: columns made of rows, and rows of columns.
+
+PIVOT is a GROUP BY whose aggregates count the rows of one value each (FILTER); its values are written in the statement, since
+a plan's columns cannot depend on rows.  UNPIVOT pairs each row with the names of its columns, and picks the column by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from gpudb.errors import BindError, NotSupportedError
+from gpudb.functions.cast_text import print_values
+from gpudb.planner.bind.casts import cast, common_type
+from gpudb.planner.bind.context import not_found, span_of
+from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate
+from gpudb.planner.bind.grouping import GroupBy, Groups, by_value
+from gpudb.planner.bind.names import column_name
+from gpudb.planner.bind.operators import compare
+from gpudb.planner.bind.scope import Scope
+from gpudb.planner.bind.unnesting import columns_of, where
+from gpudb.planner.expressions import (
+    AggregateCall,
+    Case,
+    Column,
+    Comparison,
+    Expression,
+    IsNull,
+    Literal,
+    Not,
+    conjunction,
+    conjuncts,
+)
+from gpudb.planner.logical import Join, Node, OutputColumn, Project, Values
+from gpudb.planner.tokens import plain
+from gpudb.types import BOOLEAN, INTEGER, VARCHAR
+
+if TYPE_CHECKING:
+    from gpudb.planner.bind.query import QueryBinder
+
+Condition = tuple[str, Expression]
+"""How a value of a pivoted column is called, and the rows that have it."""
+
+
+def pivoted(query: QueryBinder, plan: Node, scope: Scope, node: Any) -> Node:
+    """The rows of a plan, pivoted or unpivoted as a sqlglot Pivot says: the clause's form or the statement's."""
+    if node.args.get("unpivot"):
+        return _unpivoted(query, plan, scope, node)
+    return _Pivot(query, plan, scope, node).made()
+
+
+class _Pivot:
+    """One PIVOT: groups, and for each combination of values each aggregate."""
+
+    def __init__(self, query: QueryBinder, plan: Node, scope: Scope, node: Any) -> None:
+        self.query = query
+        self.plan = plan
+        self.scope = scope
+        self.node = node
+        self.context = query.context
+        self.binder = ExpressionBinder(query.context, scope, clause="PIVOT", aggregates=True)
+
+    def made(self) -> Node:
+        node, span = self.node, span_of(self.node)
+        fields = node.args.get("fields") or node.expressions
+        trees = node.expressions if node.args.get("fields") else node.args.get("using") or []
+        if not trees:
+            raise NotSupportedError("PIVOT without an aggregate is not supported", span=span)
+        calls = [self._aggregate(tree) for tree in trees]
+        alternatives = [self._values(field) for field in fields]
+        read = {part.index for _, _, bound in calls for part in bound.walk() if isinstance(part, Column)}
+        read |= {
+            part.index for field in fields for part in self.binder.bind(field.this).walk() if isinstance(part, Column)
+        }
+        groups = Groups(self.context, GroupBy(self._keys(read), None))
+        names = [key.name if isinstance(key, Column) else f"key {k}" for k, key in enumerate(groups.keys)]
+        outputs: list[Expression] = [groups.rewrite(key) for key in groups.keys]
+        several = len(calls) > 1
+        for chosen in product(*alternatives):
+            name = "_".join(part for part, _ in chosen)
+            rows = [condition for _, condition in chosen]
+            for called, is_alias, bound in calls:
+                names.append(f"{name}_{called}" if several or is_alias else name)
+                outputs.append(groups.rewrite(_of_rows(bound, rows)))
+        from gpudb.planner.bind.query import aggregate
+
+        columns = tuple((name, output.type) for name, output in zip(names, outputs, strict=True))
+        return Project(columns, aggregate(self.plan, groups), tuple(outputs))
+
+    def _aggregate(self, tree: Any) -> tuple[str, bool, Expression]:
+        """(name, whether that is an alias, the bound aggregate)."""
+        is_alias = tree.key == "alias"
+        bound = self.binder.bind(tree.this if is_alias else tree)
+        if not contains_aggregate(bound):
+            raise BindError("PIVOT wants aggregates", span=span_of(tree))
+        return (plain(tree.alias) if is_alias else str(column_name(tree, self.context.parsed))), is_alias, bound
+
+    def _values(self, field: Any) -> list[Condition]:
+        """The values of one pivoted column, which are part of the plan: they name columns."""
+        if field.key != "in":
+            raise NotSupportedError(
+                "PIVOT without IN (...) is not supported",
+                span=span_of(field),
+                hint="name the values: they make columns",
+            )
+        column = self.binder.bind(field.this)
+        found: dict[str, Expression] = {}
+        for item in field.expressions:
+            tree = item.this if item.key in ("pivotalias", "alias") else item
+            value = self.binder.bind(tree)
+            if not isinstance(value, Literal):
+                raise NotSupportedError("PIVOT wants constants", span=span_of(tree))
+            self.context.consume(value)
+            if value.value is None:
+                name, condition = "NULL", IsNull(BOOLEAN, column)
+            else:
+                name = _spelled(value)
+                condition = compare(self.context, "=", column, value)  # type: ignore[assignment]
+            if item is not tree:
+                name = plain(item.args["alias"].name)
+            if name in found:
+                raise BindError(f"a value is there twice: {name}", span=span_of(item))
+            found[name] = condition
+        return list(found.items())
+
+    def _keys(self, read: set[int]) -> list[Expression]:
+        """The columns named, else all that neither the aggregates nor the values are of."""
+        group = self.node.args.get("group")
+        if group is not None:
+            return [self.binder.bind(key) for key in group.expressions]
+        keys: dict[Expression, Expression] = {}
+        for index in self.scope.visible(""):
+            name, type_ = self.scope.columns[index]
+            if index not in read:
+                keys.setdefault(by_value(Column(type_, index, name)), Column(type_, index, name))
+        return list(keys.values())
+
+
+def _spelled(literal: Literal) -> str:
+    """A constant as CAST(... AS VARCHAR) prints it."""
+    type_, value = literal.type, literal.value
+    if type_.kind == "DECIMAL":
+        value = Decimal(value).scaleb(-type_.scale)
+    elif type_.is_temporal:
+        value = pa.scalar(value, pa.int32() if type_.kind == "DATE" else pa.int64()).cast(type_.arrow).as_py()
+    return str(print_values(pa.array([value], type_.arrow), type_)[0].as_py())
+
+
+def _of_rows(expression: Expression, rows: list[Expression]) -> Expression:
+    """The expression with its aggregates over these rows only."""
+
+    def narrowed(part: Expression) -> Expression:
+        if not isinstance(part, AggregateCall):
+            return part
+        return replace(part, filter=conjunction((*conjuncts(part.filter), *rows)))
+
+    return expression.transform(narrowed)
+
+
+def _unpivoted(query: QueryBinder, plan: Node, scope: Scope, node: Any) -> Node:
+    """Rows in their order, each with its columns in the order in which these are written; NULLs are left out."""
+    span = span_of(node)
+    if node.args.get("fields"):
+        (field,) = node.args["fields"]
+        name, trees, values = field.this, field.expressions, node.expressions
+    else:
+        into = node.args.get("into")
+        name, trees = (into.this if into is not None else None), node.expressions
+        values = into.expressions if into is not None else []
+    if len(values) > 1 or any(value.key == "tuple" for value in values):
+        raise NotSupportedError("UNPIVOT into several columns is not supported", span=span)
+    chosen: list[tuple[str, Column]] = []
+    there = [scope.columns[index][0] for index in scope.visible("")]
+    for tree in trees:
+        alias = plain(tree.args["alias"].name) if tree.key in ("pivotalias", "alias") else ""
+        inner = tree.this if alias else tree
+        if inner.key != "column":
+            raise NotSupportedError("UNPIVOT of what is no column is not supported", span=span_of(tree) or span)
+        column = scope.find(plain(inner.name), plain(inner.table) or None, span_of(inner))
+        if column is None:
+            raise not_found("column", plain(inner.name), there, span_of(inner))
+        chosen.append((alias or column.name, column))
+    type_ = common_type(query.context, [column for _, column in chosen])
+    if type_ is None or len({column.type.is_text for _, column in chosen}) > 1:
+        shown = ", ".join(dict.fromkeys(str(column.type) for _, column in chosen))
+        raise BindError(f"columns have no common type: {shown}", span=span, hint="cast them to one type")
+    names = Values(
+        (("number", INTEGER), ("name", VARCHAR)),
+        tuple((Literal(INTEGER, k), Literal(VARCHAR, called)) for k, (called, _) in enumerate(chosen)),
+    )
+    width = len(plan.columns)
+    both = Join((*plan.columns, *names.columns), plan, names, "inner", (), None, tuple(range(width + 2)))
+    number, called = columns_of(names, width)
+    conditions = tuple(Comparison(BOOLEAN, "=", number, Literal(INTEGER, k)) for k in range(len(chosen)))
+    results = tuple(cast(query.context, column, type_) for _, column in chosen)
+    value = Case(type_, conditions[:-1], results[:-1], results[-1]) if len(chosen) > 1 else results[0]
+    taken = {column.index for _, column in chosen}
+    kept = [index for index in scope.visible("") if index not in taken]
+    columns: list[OutputColumn] = [scope.columns[index] for index in kept]
+    outputs: list[Expression] = [Column(kind, index, text) for index, (text, kind) in zip(kept, columns, strict=True)]
+    columns += [(plain(name.name) if name is not None else "name", VARCHAR)]
+    columns += [(plain(values[0].name) if values else "value", type_)]
+    rows = Project(tuple(columns), both, (*outputs, called, value))
+    return where(rows, [Not(BOOLEAN, IsNull(BOOLEAN, columns_of(rows)[-1]))])
