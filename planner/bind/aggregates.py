@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.planner.bind.casts import as_boolean, cast
 from gpudb.planner.bind.context import join_spans, own_span, span_of
-from gpudb.planner.expressions import AggregateCall, Expression, Literal, Outer, Span, conjunction, conjuncts
+from gpudb.planner.expressions import (
+    AggregateCall,
+    Expression,
+    IsNull,
+    Literal,
+    Not,
+    Outer,
+    Span,
+    conjunction,
+    conjuncts,
+)
 from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, VARCHAR, SqlType, decimal
 
 if TYPE_CHECKING:
@@ -159,6 +169,8 @@ def bind_aggregate(
         if within is not None:
             raise BindError(f"{written} takes no WITHIN GROUP", span=span_of(within))
         return _texts(binder, written, node, condition)
+    if name in ("first", "last", "any_value") and len(node.expressions) == 1 and node.expressions[0].key == "order":
+        return _in_order(binder, written, name, node, condition)
     nodes, distinct = _arguments(name, node)
     nodes, descending = _share_last(written, nodes, within)
     inner = binder if over else binder.inside_aggregate(written)
@@ -236,7 +248,7 @@ def _arguments(name: str, node: Any) -> tuple[list[Any], bool]:
     """Argument trees, and whether DISTINCT was written; ORDER BY within is dropped where it changes nothing."""
     nodes, distinct = list(node.expressions), False
     if len(nodes) == 1 and nodes[0].key == "order":
-        if name in ("first", "last", "any_value", "arg_min", "arg_max", "mode"):
+        if name in ("arg_min", "arg_max", "mode"):
             raise NotSupportedError("ORDER BY in an aggregate function is not supported", span=span_of(node))
         nodes = [nodes[0].this]
     if len(nodes) == 1 and nodes[0].key == "distinct":
@@ -274,6 +286,35 @@ def _texts(binder: ExpressionBinder, written: str, node: Any, condition: Any) ->
         raise BindError(f"{written} wants a constant for its separator", span=separator.span or span)
     if separator.value is None:
         raise NotSupportedError(f"{written} with NULL between its texts is not supported", span=separator.span or span)
+    keys, ways = _order(inner, terms)
+    if distinct and any(cast(context, key, VARCHAR) != value for key in keys):
+        raise NotSupportedError(
+            f"{written} of DISTINCT texts in another order than their own is not supported", span=span
+        )
+    kept = _kept_by(binder, written, condition, [value, *keys], span)
+    return AggregateCall(VARCHAR, "string_agg", (value, separator, ways, *keys), distinct, kept, span=span)
+
+
+def _in_order(binder: ExpressionBinder, written: str, name: str, node: Any, condition: Any) -> AggregateCall:
+    """first(value ORDER BY ...) and its kin; DISTINCT changes nothing."""
+    place, order = own_span(node), node.expressions[0]
+    if not binder.aggregates:
+        raise _not_allowed(binder, written, place)
+    inner, tree = binder.inside_aggregate(written), order.this
+    if tree.key == "distinct":
+        (tree,) = tree.expressions
+    value = inner.bind(tree)
+    keys, ways = _order(inner, order.expressions)
+    span = join_spans(place, value.span)
+    kept = _kept_by(binder, written, condition, [value, *keys], span)
+    if name == "any_value":
+        kept = conjunction((*conjuncts(kept), Not(BOOLEAN, IsNull(BOOLEAN, value))))
+    end = Literal(BOOLEAN, name == "last")
+    return AggregateCall(value.type, "first_in_order", (value, end, ways, *keys), filter=kept, span=span)
+
+
+def _order(inner: ExpressionBinder, terms: list[Any]) -> tuple[list[Expression], Literal]:
+    """(expressions of ORDER BY, of each "a" or "d" for its direction and "f" or "l" for NULLs first or last)."""
     keys, ways = [], []
     for term in terms:
         key = inner.bind(term.this)
@@ -281,20 +322,22 @@ def _texts(binder: ExpressionBinder, written: str, node: Any, condition: Any) ->
             continue  # a constant orders nothing
         keys.append(key)
         ways.append(("d" if term.args.get("desc") else "a") + ("f" if term.args.get("nulls_first") else "l"))
-    if distinct and any(cast(context, key, VARCHAR) != value for key in keys):
-        raise NotSupportedError(
-            f"{written} of DISTINCT texts in another order than their own is not supported", span=span
-        )
+    return keys, Literal(VARCHAR, " ".join(ways))
+
+
+def _kept_by(
+    binder: ExpressionBinder, written: str, condition: Any, parts: list[Expression], span: Span | None
+) -> Expression | None:
+    """FILTER's condition; it and the other parts hold no aggregate, and no column of a query outside."""
     kept = None
     if condition is not None:
-        kept = as_boolean(context, binder.inside_aggregate("FILTER").bind(condition))
-    for part in (value, *keys, *([kept] if kept is not None else [])):
+        kept = as_boolean(binder.context, binder.inside_aggregate("FILTER").bind(condition))
+    for part in (*parts, *([kept] if kept is not None else [])):
         if any(isinstance(one, AggregateCall) for one in part.walk()):
             raise BindError(f"aggregate functions do not nest: {written}", span=part.span or span)
         if any(isinstance(one, Outer) for one in part.walk()):
             raise NotSupportedError(f"{written} of columns of a query outside is not supported", span=span)
-    arguments = (value, separator, Literal(VARCHAR, " ".join(ways)), *keys)
-    return AggregateCall(VARCHAR, "string_agg", arguments, distinct, kept, span=span)
+    return kept
 
 
 def _share_last(written: str, nodes: list[Any], within: Any) -> tuple[list[Any], bool]:

@@ -18,7 +18,17 @@ from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.functions import expand
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.unnesting import columns_of, where
-from gpudb.planner.expressions import AggregateCall, Coalesce, Column, Expression, IsNull, Literal, Not, conjuncts
+from gpudb.planner.expressions import (
+    AggregateCall,
+    Coalesce,
+    Column,
+    Expression,
+    IsNull,
+    Literal,
+    Not,
+    conjunction,
+    conjuncts,
+)
 from gpudb.planner.logical import (
     Aggregate,
     Filter,
@@ -37,7 +47,7 @@ from gpudb.planner.rules.rewriting import columns_read, renumber
 from gpudb.types import BIGINT, BOOLEAN, DOUBLE
 
 _QUANTILES = ("quantile_cont", "quantile_disc")
-NAMES = (*_QUANTILES, "mode", "entropy", "mad", "string_agg")
+NAMES = (*_QUANTILES, "mode", "entropy", "mad", "string_agg", "first_in_order")
 MEDIAN = (Literal(DOUBLE, 0.5), Literal(BOOLEAN, False))
 
 
@@ -129,6 +139,8 @@ class _Aggregation:
         call = calls[0]
         if call.name == "string_agg":
             return self._texts(call)
+        if call.name == "first_in_order":
+            return self._end(call)
         value, rows = call.arguments[0], self._rows(call)
         if call.name in _QUANTILES:
             return self._quantiles(rows, calls)
@@ -160,18 +172,10 @@ class _Aggregation:
 
     def _texts(self, call: AggregateCall) -> Node:
         """Keys, then the group's texts in their order."""
-        width, (value, separator, ways, *orders) = len(self.keys), call.arguments
-        assert isinstance(separator, Literal) and isinstance(ways, Literal), "they are constants"
-        kept = where(self.plan, [*conjuncts(call.filter), Not(BOOLEAN, IsNull(BOOLEAN, value))])
-        columns = (*self.columns, ("value", value.type), *((f"order {k}", key.type) for k, key in enumerate(orders)))
-        rows: Node = Project(columns, kept, (*self.keys, value, *orders))
-        if call.distinct:
-            rows = Aggregate(columns, rows, tuple(columns_of(rows)), ())
-        keys = [SortKey(key, False, False) for key in columns_of(rows)[:width]]
-        for key, way in zip(columns_of(rows)[width + 1 :], ways.value.split(), strict=True):
-            keys.append(SortKey(key, way[0] == "d", way[1] == "f"))
-        sort = Sort(columns, rows, tuple(keys))
-        numbered = Numbered.of(sort)
+        value, separator, *_ = call.arguments
+        assert isinstance(separator, Literal), "it is a constant"
+        sort = self._in_order(replace(call, filter=conjunction((*conjuncts(call.filter), _present(value)))))
+        width, numbered = len(self.keys), Numbered.of(sort)
         least = AggregateCall(BIGINT, "min", (columns_of(numbered)[-1],))
         names = (*self.columns, ("start", BIGINT))
         groups: Node = Aggregate(names, numbered, tuple(columns_of(numbered)[:width]), (least,))
@@ -181,6 +185,35 @@ class _Aggregation:
         joined = JoinedTexts((*names, ("text", call.type)), groups, sort, width, width, separator)
         found = columns_of(joined)
         return Project((*self.columns, ("text", call.type)), joined, (*found[:width], found[-1]))
+
+    def _in_order(self, call: AggregateCall) -> Sort:
+        """Keys, value and what orders it, of the rows that count, in that order within the keys."""
+        value, _, ways, *orders = call.arguments
+        assert isinstance(ways, Literal), "it is a constant"
+        columns = (*self.columns, ("value", value.type), *((f"order {k}", key.type) for k, key in enumerate(orders)))
+        rows: Node = Project(columns, where(self.plan, conjuncts(call.filter)), (*self.keys, value, *orders))
+        if call.distinct:
+            rows = Aggregate(columns, rows, tuple(columns_of(rows)), ())
+        width = len(self.keys)
+        keys = [SortKey(key, False, False) for key in columns_of(rows)[:width]]
+        for key, way in zip(columns_of(rows)[width + 1 :], ways.value.split(), strict=True):
+            keys.append(SortKey(key, way[0] == "d", way[1] == "f"))
+        return Sort(columns, rows, tuple(keys))
+
+    def _end(self, call: AggregateCall) -> Node:
+        """Keys, then the value of the first row in an order, or of the last."""
+        end = call.arguments[1]
+        assert isinstance(end, Literal), "it is a constant"
+        width, sort = len(self.keys), self._in_order(call)
+        numbered = Numbered.of(sort)
+        number = columns_of(numbered)[-1]
+        of_group = AggregateCall(BIGINT, "max" if end.value else "min", (number,))
+        names = (*self.columns, ("row", BIGINT))
+        groups = Aggregate(names, numbered, tuple(columns_of(numbered)[:width]), (of_group,))
+        row = columns_of(groups)[-1]
+        picked = Picked((*names, ("value", call.type)), groups, sort, width, (row,))
+        found = columns_of(picked)
+        return Project((*self.columns, ("value", call.type)), picked, (*found[:width], found[-1]))
 
     def _deviation(self, rows: Node, call: AggregateCall) -> Node:
         """The median of the distances from the median."""
@@ -261,6 +294,10 @@ class _Aggregation:
             return self.sql(f"CASE WHEN f = 0 THEN a ELSE {sql} END::{call.type}", a=low, b=high, f=share)
         sql = f"(CASE WHEN f = 0 THEN a::DOUBLE ELSE a::DOUBLE * (1 - f) + b::DOUBLE * f END)::{call.type}"
         return self.sql(sql, a=low, b=high, f=share)
+
+
+def _present(value: Expression) -> Expression:
+    return Not(BOOLEAN, IsNull(BOOLEAN, value))
 
 
 _COUNT = AggregateCall(BIGINT, "count_star", ())
