@@ -91,6 +91,7 @@ _ANY = {"Any": "1:type_url:s 2:value:b"}
 # Options of CommandStatementIngest that our own clients give, and the key of the marker that ends their streams.
 PRODUCER = "gpudb.producer"  # with SEQUENCE: the same number twice adds rows once
 SEQUENCE = "gpudb.sequence"
+PARAMETERS = "gpudb.parameters"  # in the metadata of a set's schema: whether its columns are "named", or "positional"
 END_MARKER = "gpudb.end"  # "true": keep nothing unless the marker comes
 
 

@@ -57,6 +57,7 @@ class Failures:
             "class": type(error).__name__,
             "message": self._clean(error.message),
             "span": error.span,
+            "sql": error.sql,
             "hint": None if error.hint is None else self._clean(error.hint),
         }
         return kind(f"{type(error).__name__}: {self._clean(str(error))}", json.dumps(details).encode())

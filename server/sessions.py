@@ -18,6 +18,7 @@ from dataclasses import field
 from typing import Any, Generic, TypeVar
 
 from gpudb.errors import InterfaceError, OperationalError
+from gpudb.flight_sql import PARAMETERS
 from gpudb.record import record
 from gpudb.server.authentication import Caller
 from gpudb.session import Database, Session
@@ -273,12 +274,16 @@ class Sessions:
 
 
 def parameter_rows(prepared: Prepared, batches: Iterator[Any]) -> list[Any]:
-    """The sets of parameters that a client sends: a list each, or a mapping where the statement names its parameters."""
+    """The sets of parameters that a client sends: a list each, or a mapping where the statement names its parameters.
+
+    Our own client says which of the two they are; those of others may name columns as they like, and go by their order.
+    """
     rows: list[Any] = []
-    named = any(not name.isdigit() for name in prepared.names)
     for batch in batches:
+        said = (batch.schema.metadata or {}).get(PARAMETERS.encode())
+        named = said == b"named" if said else any(not name.isdigit() for name in prepared.names)
         columns = [column.to_pylist() for column in batch.columns]
-        names = batch.schema.names if set(batch.schema.names) == set(prepared.names) else prepared.names
+        names = batch.schema.names if said or set(batch.schema.names) == set(prepared.names) else prepared.names
         sets: list[Any] = (
             list(map(list, zip(*columns, strict=True))) if columns else [[] for _ in range(batch.num_rows)]
         )

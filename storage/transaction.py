@@ -44,7 +44,9 @@ class Transaction:
     def snapshot(self) -> Snapshot:
         """All tables as its statements see them; the first call decides which version that is, as in DuckDB."""
         if self.aborted:
-            raise TransactionError("the current transaction is aborted", hint="ROLLBACK ends it")
+            raise TransactionError(
+                "the current transaction is aborted, by an error in it", hint="ROLLBACK ends it; nothing of it is kept"
+            )
         with self.write_lock:  # completion in a shell may ask from another thread
             if self._current is None:
                 self._base = self._current = self._database.snapshot()

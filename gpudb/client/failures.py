@@ -30,7 +30,9 @@ def error_of(error: BaseException) -> errors.Error:
     kind = getattr(errors, str(details.get("class")), None)
     if isinstance(kind, type) and issubclass(kind, errors.Error):
         span = details.get("span")
-        return kind(str(details.get("message")), span=tuple(span) if span else None, hint=details.get("hint"))
+        found = kind(str(details.get("message")), span=tuple(span) if span else None, hint=details.get("hint"))
+        found.sql = details.get("sql")  # of a view's own query, the place is in there
+        return found
     text = str(error).partition(". gRPC client debug context")[0].partition(". Client context")[0]
     for theirs, ours in _KINDS:
         if isinstance(error, theirs):

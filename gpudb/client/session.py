@@ -233,6 +233,7 @@ class RemoteSession:
                 values = list(parameters.values()) if named else list(parameters)
                 arrays = [_parameter_array([value]) for value in values]
                 batch = pa.RecordBatch.from_arrays(arrays, names or [str(n) for n in range(1, len(values) + 1)])
+                batch = batch.replace_schema_metadata({flight_sql.PARAMETERS: "named" if named else "positional"})
                 command = flight_sql.pack("CommandPreparedStatementQuery", prepared_statement_handle=handle)
                 self._put(command, batch)
                 return self._fetched(command)
