@@ -105,7 +105,8 @@ class ReferenceDevice:
     def matches(self, index: RowIndex, rows: int, run: Run) -> list[Any]:
         """[first match, number of matches] by 1 + entry, and the build rows of all matches: those of an entry in row order."""
         order = np.argsort(index.entries, kind="stable").astype(np.uint32)
-        return [*self.runs(index.entries[order] + 1, rows, index.size + 1, run), order]
+        runs = self.runs(index.entries[order] + 1, rows, index.size + 1, run)
+        return [*runs, np.append(order, np.uint32(0))]  # one more: rows without a match look at the first
 
     def runs(self, column: Any, rows: int, size: int, run: Run) -> list[Any]:
         """[where each number below `size` begins in a sorted column, how often it occurs]."""

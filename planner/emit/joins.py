@@ -324,9 +324,10 @@ class JoinEmitter:
         stream.emitter().fail_where(several, None, "DataError", MORE_THAN_ONE_ROW, node)
         matched = builder.make("Ne", R.MASK, count, builder.slot(PlainSlot(R.U32, 0)))
         column = builder.column(matches.index, matches.part, R.U32, matches.step)
+        # A row without a match may begin behind the last one, where anything lies.
+        begin = builder.make("Keep", R.U32, begin, matched)
         row = builder.block_once("Gather", (R.U32, R.U32, R.U32), R.U32, column, begin)
-        found, none = builder.make("Convert", R.U32, matched), builder.slot(PlainSlot(R.U32, 0))
-        return self._joined(node, stream, build.rows, builder.make("MultiplyAdd", R.U32, row, found, none), matched)
+        return self._joined(node, stream, build.rows, builder.make("Keep", R.U32, row, matched), matched)
 
     def _runs_of(self, builder: PipelineBuilder, entries: Operand, build: BuildSide) -> tuple[Operand, Operand]:
         """(the first match, the number of matches) of each row's entry."""

@@ -15,7 +15,7 @@ from benchmarks.equality import difference
 from tests.devices.queries import content
 from tests.sql import random_windows
 from tests.sql.runner import plain_type
-from tests.sql.test_random_joins import OneDevice, lanes
+from tests.sql.test_random_joins import OneDevice, lanes, poisoned
 
 
 @cache
@@ -24,10 +24,10 @@ def engines(rows: int, style: str) -> dict[str, Any]:
     found: dict[str, Any] = {"oracle": duckdb.connect(config={"threads": "1"})}
     for device in ("cpu", "reference", "lanes"):
         connection = found[device] = gpudb.connect()
-        if device == "lanes":
-            connection.session.database.devices = OneDevice(lanes())
+        if device == "reference":
+            connection.execute("SET device = 'reference'")
         else:
-            connection.execute(f"SET device = '{device}'")
+            connection.session.database.devices = OneDevice(lanes() if device == "lanes" else poisoned())
     for engine in found.values():
         engine.register("source", random_windows.table(rows, style))
         engine.execute("CREATE TABLE t AS SELECT * FROM source")
