@@ -104,6 +104,7 @@ def no_calls(server: Server) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_N12_a_client_that_goes_away_stops_its_statement(server: Server, client: Client) -> None:
     script = (
         "import sys, pyarrow.flight as fl; c = fl.connect(sys.argv[1]);"
