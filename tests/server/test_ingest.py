@@ -379,13 +379,21 @@ class Victim:
         environment = {**os.environ, "GPUDB_RUNTIME_DIR": str(self.folder / "run")}
         environment["PYTHONPATH"] = str(Path(__file__).parents[2])
         arguments = [sys.executable, "-m", "gpudb", "serve", str(self.folder / "db"), "--port", str(self.port)]
-        self.process = subprocess.Popen(
-            arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-        )
-        assert self.process.stdout is not None
-        self.port = int(self.process.stdout.readline().rpartition(":")[2])
-        path = self.process.stdout.readline().split()[-1]
-        self.token = Path(path).read_text().strip()
+        for _ in range(50):
+            log = open(self.folder / "log", "w+")  # noqa: SIM115 - the process writes into it
+            self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
+            assert self.process.stdout is not None
+            first = self.process.stdout.readline()
+            if first:
+                self.port = int(first.rpartition(":")[2])
+                path = self.process.stdout.readline().split()[-1]
+                self.token = Path(path).read_text().strip()
+                return
+            said = (self.folder / "log").read_text()
+            assert "cannot listen" in said, said  # a client that tries to connect may have got the port as its own
+            self.process.wait()
+            time.sleep(0.2)
+        raise AssertionError("the port stays taken")
 
     def kill(self) -> None:
         self.process.kill()
@@ -417,7 +425,7 @@ def test_N18_no_row_is_lost_or_doubled_when_the_server_is_killed_again_and_again
                     time.sleep(0.05)
             acknowledged[number] = turn
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    threads = [threading.Thread(target=write, args=(number,), daemon=True) for number in range(8)]
     for thread in threads:
         thread.start()
     kills, chance, until = 0, random.Random(1), time.monotonic() + 60
