@@ -117,9 +117,7 @@ class RemoteSession:
             return header
         except (pa.ArrowException, fl.FlightError) as error:
             found = error_of(error)
-            if isinstance(
-                found, InternalError
-            ):  # pyarrow's word for a connection that ends in the middle of the handshake
+            if isinstance(found, InternalError):  # pyarrow's word for a connection that ends within the handshake
                 found = OperationalError(
                     "the server cannot be reached, or its certificate is not known", hint="tls_root_certs names a file"
                 )
@@ -205,9 +203,10 @@ class RemoteSession:
                         for start in range(0, batch.num_rows, _ROWS_OF_A_MESSAGE):
                             writer.write_batch(batch.slice(start, _ROWS_OF_A_MESSAGE))
                     except (pa.ArrowException, fl.FlightError):
-                        break  # the server has refused them, and says why at the end
+                        writer.close()  # raises what the server has against them
+                        raise  # or else what is wrong here: no marker was sent, so none is kept
                     rows += batch.num_rows
-                with writer:
+                with writer:  # an error of the server's is told at its end
                     with contextlib.suppress(pa.ArrowException, fl.FlightError):
                         writer.write_metadata(flight_sql.end_marker(rows))
                         writer.done_writing()
@@ -249,7 +248,8 @@ class RemoteSession:
             yield handle
         finally:
             request = flight_sql.pack("ActionClosePreparedStatementRequest", prepared_statement_handle=handle)
-            self._action("ClosePreparedStatement", request)
+            with contextlib.suppress(Error):  # the statement has run, or has an error of its own
+                self._action("ClosePreparedStatement", request)
 
     def _put(self, command: bytes, batch: pa.RecordBatch) -> bytes:
         """Send rows with a command; the server's answer."""

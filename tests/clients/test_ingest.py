@@ -119,3 +119,50 @@ def test_adbc_pandas_and_polars_ingest_at_a_server(server: gpudb.server.Server) 
         assert cursor.fetchone() == (8, "x")
     assert pl.DataFrame({"c": [2.5]}).write_database("p", uri, if_table_exists="replace", engine="adbc") in (1, -1)
     assert pl.read_database_uri("SELECT * FROM p", uri, engine="adbc").rows() == [(2.5,)]
+
+
+class BrokenWriter:
+    """A stream to a server whose second batch does not get out."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer, self._batches = writer, 0
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        self._batches += 1
+        if self._batches > 1:
+            raise pa.ArrowInvalid("it cannot be written")
+        self._writer.write_batch(batch)
+
+    def __enter__(self) -> Any:
+        return self._writer.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._writer.__exit__(*error)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._writer, name)
+
+
+class BrokenClient:
+    """A client whose streams are broken ones."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def do_put(self, *arguments: Any) -> Any:
+        writer, reader = self._client.do_put(*arguments)
+        return BrokenWriter(writer), reader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+def test_a_batch_that_does_not_get_out_takes_the_others_with_it(server: gpudb.server.Server) -> None:
+    with gpudb.connect(server.uri) as connection:
+        connection.execute("CREATE TABLE t (a INTEGER, b VARCHAR)")
+        connection.session._client = BrokenClient(connection.session._client)
+        two = pa.Table.from_batches([*ROWS.to_batches(), *ROWS.to_batches()])
+        with pytest.raises(errors.OperationalError):
+            connection.ingest("t", two)
+        assert rows(connection) == []
+        assert connection.ingest("t", ROWS) == 3
