@@ -305,7 +305,24 @@ class Queries:
         columns = relation.columns
         where = f" WHERE {self.condition(columns, 2)}" if self.random.random() < 0.6 else ""
         from_ = f"FROM {relation.sql}{where}"
-        shape = self.random.choice(["rows", "rows", "groups", "groups", "windows", "first"])
+        shape = self.random.choice(["rows", "rows", "groups", "groups", "windows", "first", "cte", "several keys"])
+        if shape == "several keys":
+            keys = [self.random.choice(columns)[0], self.text(columns, 1), self.number(columns, 1)]
+            chosen = self.random.sample(keys, 2)
+            inner = self.table()
+            where = self.condition([*inner.columns, ("k0", "f" if chosen[0] == keys[2] else "s")], 0)
+            rows = f"SELECT {chosen[0]} AS k0, {chosen[1]} AS k1, count(*) AS n, count({keys[2]}) AS m {from_} GROUP BY ALL"
+            if chosen[0] == keys[0]:
+                return rows
+            return f"SELECT *, (SELECT count(*) FROM {inner.sql} WHERE {where}) AS c FROM ({rows}) AS {self.name()}"
+        if shape == "cte":
+            name, other = self.name(), self.name()
+            items = " , ".join(f"{item} AS c{at}" for at, (item, _) in enumerate(columns[:3]))
+            return (
+                f"WITH {name} AS (SELECT {items} {from_}) SELECT * FROM {name} "
+                f"{self.random.choice(['JOIN', 'LEFT JOIN', 'FULL JOIN', 'ANTI JOIN'])} "
+                f"(SELECT c0 AS k, count(*) AS n FROM {name} GROUP BY c0) AS {other} ON {name}.c0 = {other}.k"
+            )
         if shape == "groups":
             key = self.random.choice(
                 [self.random.choice(columns)[0], self.number(columns, 1), self.condition(columns, 0)]
