@@ -296,6 +296,8 @@ class Machine:
         left = self.steps[column.step]
         assert left.emitted is not None
         index: int | None = column.index
+        if not left.emitted.rows and isinstance(self.program.steps[column.step], SortRows):
+            return self.device.from_host(host_column([0], column.type))  # read where no row is found
         if column.part != "array":
             assert left.sink is not None
             if not left.emitted.rows:  # what row 0 has, where no row is found: a code that its dictionary holds, say

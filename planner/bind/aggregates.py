@@ -319,7 +319,9 @@ def _order(inner: ExpressionBinder, terms: list[Any]) -> tuple[list[Expression],
     for term in terms:
         key = inner.bind(term.this)
         if isinstance(key, Literal):
-            continue  # a constant orders nothing
+            if term.this.key == "literal" and not key.type.is_integer:
+                raise BindError("ORDER BY a constant has no effect", span=key.span, hint="put the separator before it")
+            continue
         keys.append(key)
         ways.append(("d" if term.args.get("desc") else "a") + ("f" if term.args.get("nulls_first") else "l"))
     return keys, Literal(VARCHAR, " ".join(ways))

@@ -132,6 +132,13 @@ AGGREGATES = st.one_of(
     st.builds("{}({})".format, st.sampled_from(["min", "max", "count", "any_value"]), expressions(1)),
     st.builds("{}({})".format, st.sampled_from(["bool_and", "bool_or"]), booleans(1)),
     st.builds("count(DISTINCT {})".format, expressions(1)),
+    st.builds(
+        "{}({})".format, st.sampled_from(["median", "bit_or", "bit_xor", "bit_and"]), st.sampled_from(["ti", "si", "i"])
+    ),
+    st.builds("quantile_disc({}, {})".format, numbers(1) | DATES, st.sampled_from(["0.25", "0.9", "1"])),
+    st.builds(
+        "string_agg({0}, '-' ORDER BY {0}, {1})".format, st.sampled_from(["s", "upper(s)", "substr(s, 1, 2)"]), DATES
+    ),
     st.builds("sum(DISTINCT {})".format, NUMBERS),
     st.builds("{}({}) FILTER (WHERE {})".format, st.sampled_from(["sum", "count", "min", "avg"]), NUMBERS, booleans(1)),
     st.builds("count(*) FILTER ({})".format, booleans(1)),
@@ -172,7 +179,16 @@ def grouped(draw: st.DrawFn) -> tuple[str, int]:
     where = draw(WHERE)
     keys, aggregates = draw(SEVERAL_KEYS), draw(SEVERAL_AGGREGATES)
     names = [f"{key} AS k{index}" if draw(st.booleans()) else key for index, key in enumerate(keys)]
-    group = draw(st.sampled_from([" GROUP BY " + ", ".join(str(i + 1) for i in range(len(keys))), " GROUP BY ALL"]))
+    numbered = ", ".join(str(i + 1) for i in range(len(keys)))
+    sets = [
+        f"ROLLUP ({numbered})",
+        f"CUBE ({numbered})",
+        f"GROUPING SETS (({numbered}), (), 1)",
+        f"1, ROLLUP ({numbered})",
+    ]
+    group = " GROUP BY " + draw(
+        st.sampled_from([numbered, numbered, "ALL", "ALL", *(sets if len(set(keys)) == len(keys) else [])])
+    )
     having = draw(
         st.sampled_from(["", " HAVING count(*) > 1", " HAVING sum(i) > 5 OR max(s) = 'x'", " HAVING min(d) IS NULL"])
     )
