@@ -2,7 +2,7 @@
 
 Elementwise opcodes are their NumPy bodies.  Opcodes where rows meet are the methods of `Tile` with the same names; they
 take operands as the instruction names them.  Exact float sums are held as Python integers here, so nothing is shared with
-the limbs of kernels/ops_sum.cuh but the result.
+the limbs of kernels/ops_sum.cuh but the result.  Past 600 lines: a method for each such opcode, on one state.
 """
 
 from __future__ import annotations

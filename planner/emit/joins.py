@@ -21,6 +21,7 @@ from gpudb.planner.emit.builder import PipelineBuilder, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.join_keys import JoinKeys, build_key
 from gpudb.planner.emit.nearest import Nearest
+from gpudb.planner.emit.streams import LazyValues, Left, Stream
 from gpudb.planner.expressions import Column, Expression, conjuncts
 from gpudb.planner.logical import ASOF, Aggregate, Filter, Join, Kept, Limit, Node, Project, Sort, Values
 from gpudb.planner.rules.rewriting import columns_read, substitute
@@ -39,7 +40,7 @@ from gpudb.record import record
 from gpudb.types import BIGINT, BOOLEAN, RegisterType
 
 if TYPE_CHECKING:
-    from gpudb.planner.emit.query import QueryEmitter, Stream
+    from gpudb.planner.emit.query import QueryEmitter
 
 R = RegisterType
 
@@ -279,8 +280,6 @@ class JoinEmitter:
         matched: Operand | None,
     ) -> Sequence[Value]:
         """The values of both inputs' columns, made when first asked for."""
-        from gpudb.planner.emit.query import LazyValues
-
         width = len(node.left.columns)
         makers: list[Callable[[], Value]] = [partial(left.__getitem__, k) for k in range(width)]
         for k in range(len(node.right.columns)):
@@ -376,8 +375,6 @@ class JoinEmitter:
 
     def _opened(self, node: Join, pairs: Pairs) -> tuple[PipelineBuilder, Sequence[Value], Operand, Operand, Operand]:
         """A pipeline over pairs: (its builder, left's values, each pair's probe row, its build row, whether it has one)."""
-        from gpudb.planner.emit.query import LazyValues
-
         builder = self.query.builder(PairSource(pairs.source), pairs.bound)
         offsets = builder.column(0, "array", R.I64, pairs.source)
         probes = builder.slot(StepRowsSlot(pairs.probe.step))
@@ -395,8 +392,6 @@ class JoinEmitter:
 
     def _over_pairs(self, node: Join, pairs: Pairs) -> Stream:
         """The stream of an INNER or LEFT join over its pairs."""
-        from gpudb.planner.emit.query import Stream
-
         builder, left, _, row, matched = self._opened(node, pairs)
         outer = matched if node.kind == "left" else None
         values = self._both_sides(node, left, pairs.build.rows, builder, row, outer)
@@ -409,7 +404,6 @@ class JoinEmitter:
     @staticmethod
     def _with_outputs(node: Join, stream: Stream, values: Sequence[Value], mark: Value | None = None) -> Stream:
         """The stream with the columns that come out of a join, from those of both inputs and the mark."""
-        from gpudb.planner.emit.query import LazyValues
 
         def column(number: int) -> Any:
             return mark if number == node.width else values[number]
@@ -418,8 +412,6 @@ class JoinEmitter:
 
     def _true_pairs(self, node: Join, pairs: Pairs) -> Pairs:
         """The pairs for which the condition is TRUE: their build rows emitted, begun and counted by probe row."""
-        from gpudb.planner.emit.query import Stream
-
         assert node.residual is not None
         builder, left, probe, row, _ = self._opened(node, pairs)
         inputs = self._both_sides(node, left, pairs.build.rows, builder, row, None)
@@ -442,8 +434,6 @@ class JoinEmitter:
 
     def _over_probe(self, node: Join, runs: Pairs) -> Stream:
         """The stream of a SEMI, ANTI, mark or single join over its probe rows, whose true pairs were counted."""
-        from gpudb.planner.emit.query import LazyValues, Left, Stream
-
         places = {k: place for k, (place, _) in runs.probe.columns.items()}
         width = max(places.values(), default=-1) + 1
         columns: list[Any] = [None] * width

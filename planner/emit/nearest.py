@@ -9,6 +9,7 @@ from __future__ import annotations
 from gpudb.errors import NotSupportedError
 from gpudb.planner.emit.builder import Value
 from gpudb.planner.emit.expressions import MIRRORED, ExpressionEmitter
+from gpudb.planner.emit.order_words import sort_words
 from gpudb.planner.emit.texts import common_dictionary
 from gpudb.planner.expressions import Comparison, Expression, conjuncts
 from gpudb.planner.logical import Join, Node, Sort, SortKey
@@ -62,8 +63,6 @@ class Nearest:
 
     def word(self, emitter: ExpressionEmitter, value: Value, other: Value) -> Operand:
         """The word of a value of one input, comparable with those of a value of the other one."""
-        from gpudb.planner.emit.query import sort_words
-
         if value.sql.is_text:
             target, high = common_dictionary([value, other])
             code = emitter.builder.vector(emitter.in_dictionary(value, target))

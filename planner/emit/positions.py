@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudb.planner.emit.builder import Value
+from gpudb.planner.emit.streams import Stream
 from gpudb.planner.expressions import (
     CURRENT,
     PRECEDING,
@@ -24,9 +25,6 @@ from gpudb.planner.expressions import (
 from gpudb.program import Operand, PlainSlot, StepRowsSlot
 from gpudb.record import record
 from gpudb.types import BIGINT, DOUBLE, RegisterType
-
-if TYPE_CHECKING:
-    from gpudb.planner.emit.query import Stream
 
 R = RegisterType
 MOST_ROWS = 1 << 32

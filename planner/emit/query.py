@@ -7,7 +7,7 @@ Past 600 lines as every kind of node opens or closes the same streams: one walk,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -19,10 +19,12 @@ from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter, common_form
 from gpudb.planner.emit.group_keys import GroupKeys, make_key
 from gpudb.planner.emit.joins import EVERY, JoinEmitter, Rows
+from gpudb.planner.emit.order_words import sort_words, top_word
 from gpudb.planner.emit.ranges import integer_register
 from gpudb.planner.emit.recursion import recursion
 from gpudb.planner.emit.set_operations import both_sides, counted_groups
 from gpudb.planner.emit.slices import sliced
+from gpudb.planner.emit.streams import LazyValues, Left, Stream
 from gpudb.planner.emit.tuples import TupleKeys
 from gpudb.planner.emit.windows import WindowEmitter
 from gpudb.planner.expressions import AggregateCall, Expression, Literal, conjuncts
@@ -44,7 +46,6 @@ from gpudb.planner.logical import (
     Series,
     SetOperation,
     Sort,
-    SortKey,
     UnionAll,
     Values,
     Window,
@@ -76,61 +77,11 @@ from gpudb.program import (
     TableSource,
     TupleColumn,
 )
-from gpudb.record import record, replace
+from gpudb.record import replace
 from gpudb.types import BIGINT, VARCHAR, RegisterType
 
 R = RegisterType
 MOST_TRIED = 2  # joins whose build sides turn out to have repeated keys, one by one
-
-
-class LazyValues(Sequence[Value]):
-    """Values of a node's columns, made when first asked for: what is not used costs nothing."""
-
-    def __init__(self, makers: Sequence[Callable[[], Value]]) -> None:
-        self._makers = makers
-        self._made: dict[int, Value] = {}
-
-    def __len__(self) -> int:
-        return len(self._makers)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[k] for k in range(*index.indices(len(self)))]
-        found = self._made.get(index)
-        if found is None:
-            found = self._made[index] = self._makers[index]()
-        return found
-
-
-@record(frozen=False)
-class Stream:
-    """An open pipeline, the values of its columns, and the mask of rows still alive (None: all)."""
-
-    builder: PipelineBuilder
-    values: Sequence[Value]
-    alive: Operand | None
-    row_bound: int
-    filtered: bool = False
-
-    def compact(self) -> None:
-        """Go on with the rows alive only: their number is what the rest costs."""
-        if self.alive is not None:
-            self.builder.compact(self.alive)
-            self.alive = None
-
-    def emitter(self) -> ExpressionEmitter:
-        """An expression emitter over this stream's columns."""
-        return ExpressionEmitter(self.builder, self.values, self.alive)
-
-
-@record
-class Left:
-    """What a closed pipeline left: its step and what each column is."""
-
-    steps: tuple[int, ...]
-    columns: tuple[Value, ...]
-    row_bound: int
-    order: int | None = None
 
 
 class QueryEmitter:
@@ -680,47 +631,6 @@ class QueryEmitter:
 
 PLAIN_OPERAND = Operand(PLAIN, 0)
 WIDTH_TYPE = {1: R.U8, 2: R.U16, 4: R.U32, 8: R.I64, 16: R.I128}
-
-
-def sort_words(emitter: ExpressionEmitter, value: Value, descending: bool, nulls_first: bool) -> list[Value]:
-    """Order words of an ORDER BY term, most significant first; NULL has a word of its own where it can occur."""
-    builder = emitter.builder
-
-    def word(operand: Operand) -> Value:
-        return Value(BIGINT, R.I64, operand, None)
-
-    words: list[Value] = []
-    if value.sql.is_text:
-        parts = [builder.make("Convert", R.I64, builder.vector(emitter.ranks(value)))]
-    else:
-        value = emitter.decoded(value)
-        operand = builder.vector(value.operand)
-        if value.type is R.I128:
-            parts = [builder.make("HighWord", R.I64, operand), builder.make("LowWord", R.I64, operand)]
-        elif value.type is R.I64:
-            parts = [operand]
-        else:
-            parts = [builder.make("OrderWord", R.I64, operand)]
-    if descending:
-        parts = [builder.make("BitNot", R.I64, part) for part in parts]
-    if value.valid is not None:
-        flag = value.valid if nulls_first else builder.make("Not", R.MASK, value.valid)
-        words.append(word(builder.make("OrderWord", R.I64, flag)))
-        parts = [builder.make("Keep", R.I64, part, value.valid) for part in parts]
-    return words + [word(part) for part in parts]
-
-
-def top_word(emitter: ExpressionEmitter, key: SortKey) -> Operand:
-    """One order word that never rises where the order falls: equal words tell nothing."""
-    builder = emitter.builder
-    value = emitter.value(key.expression)
-    words = sort_words(emitter, value, key.descending, key.nulls_first)
-    if value.valid is None:
-        return words[0].operand
-    # Half the precision makes room for NULL at an end.
-    half = builder.make("ShiftRight", R.I64, words[1].operand, builder.slot(PlainSlot(R.I64, 1)))
-    end = -(1 << 63) if key.nulls_first else GREATEST_WORD
-    return builder.make("Select", R.I64, value.valid, half, builder.slot(PlainSlot(R.I64, end)))
 
 
 def export_form(emitter: ExpressionEmitter, value: Value) -> Value:

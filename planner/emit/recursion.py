@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from gpudb.errors import NotSupportedError
 from gpudb.planner.emit.builder import Value
+from gpudb.planner.emit.streams import Left, Stream
 from gpudb.planner.logical import OutputColumn, Recursive
 from gpudb.program import PLAIN, GivenRows, Operand, PlainSlot, Program, Recurse, StepDictionary
 from gpudb.types import RegisterType, SqlType
 
 if TYPE_CHECKING:
-    from gpudb.planner.emit.query import Left, QueryEmitter, Stream
+    from gpudb.planner.emit.query import QueryEmitter
 
 R = RegisterType
 MOST_ROWS = 1 << 32  # that a recursion may leave: row numbers have 32 bits
@@ -39,8 +40,6 @@ def recursion(emitter: QueryEmitter, node: Recursive) -> Left:
 
 def left_of(step: int, columns: tuple[OutputColumn, ...]) -> Left:
     """What a step of a recursion leaves: every value in the full width of its type, with validity."""
-    from gpudb.planner.emit.query import Left
-
     plain = Operand(PLAIN, 0)
     values = []
     for k, (_, sql) in enumerate(columns):

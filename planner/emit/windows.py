@@ -13,14 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudb.errors import NotSupportedError
 from gpudb.planner.emit.aggregates import Accumulators, Feed, Finish, Part, word_part
 from gpudb.planner.emit.builder import PipelineBuilder, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.group_keys import word_value
+from gpudb.planner.emit.order_words import sort_words
 from gpudb.planner.emit.positions import MOST_ROWS, Marks, Positions, Runs, counted
+from gpudb.planner.emit.streams import LazyValues, Left, Stream
 from gpudb.planner.expressions import (
     PRECEDING,
     AggregateCall,
@@ -42,9 +44,6 @@ from gpudb.program import (
     StepSource,
 )
 from gpudb.types import BIGINT, DOUBLE, INTEGER, RegisterType
-
-if TYPE_CHECKING:
-    from gpudb.planner.emit.query import Left, Stream
 
 R = RegisterType
 OF_POSITIONS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
@@ -169,8 +168,6 @@ class WindowEmitter:
 
     def _emit_rows(self) -> None:
         """The rows with what sorts them, and their order."""
-        from gpudb.planner.emit.query import Left, sort_words
-
         query, node = self.query, self.node
         stream = query.stream(node.input)
         stream.compact()
@@ -242,8 +239,6 @@ class WindowEmitter:
             values.append(stream.values[self.first_word + self.partition_words + self.nullable])
         step, became = query.emit(stream, values)
         self.reached = SourceColumn(len(found), "stored", R.I64, step)
-        from gpudb.planner.emit.query import Left
-
         marks: dict[Any, Marks] = {}
         for at, name in enumerate(found):
             counts = query.add(CountPairs(SourceColumn(at, "stored", R.U32, step), 0))
@@ -259,8 +254,6 @@ class WindowEmitter:
 
     def _reached(self, call: WindowCall, value: Expression, last: bool) -> Operand:
         """Where the order reaches (or, of a frame's end, passes) a value: an end of a RANGE with an offset."""
-        from gpudb.planner.emit.query import sort_words
-
         place, key = self.place, self.node.order[0]
         builder = place.builder
         bound = place.emitter.value(value)
@@ -353,8 +346,6 @@ class WindowEmitter:
         return emitter.choose(found, value, emitter.value(call.arguments[2]), call.type)
 
     def _open(self, reads: list[Any]) -> Stream:
-        from gpudb.planner.emit.query import LazyValues, Stream
-
         bound = self.sorted.row_bound
         if self.table is None:
             builder = self.query.builder(StepSource((self.rows,), None), bound)
