@@ -64,6 +64,10 @@ class InterfaceError(Error):
     """The interface was misused: a closed cursor, a fetch before execute, wrong parameters."""
 
 
+class ParameterValueError(InterfaceError):
+    """A value that is given as a parameter and is none of an SQL type."""
+
+
 class DatabaseError(Error):
     """Root of everything the database reports."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from gpudb.errors import InterfaceError
+from gpudb.errors import InterfaceError, ParameterValueError
 from gpudb.types import (
     BIGINT,
     BOOLEAN,
@@ -44,7 +44,7 @@ def typed_parameter(value: Any) -> tuple[SqlType, Any]:
                 return BIGINT, value
             if -(1 << 127) <= value < 1 << 127:
                 return HUGEINT, value
-            raise InterfaceError(f"integer parameter does not fit 128 bits: {value}")
+            raise ParameterValueError(f"integer parameter does not fit 128 bits: {value}")
         case float():
             return DOUBLE, value
         case str():
@@ -53,7 +53,7 @@ def typed_parameter(value: Any) -> tuple[SqlType, Any]:
             return _decimal(value)
         case datetime.datetime():
             if value.tzinfo is not None:
-                raise InterfaceError(
+                raise ParameterValueError(
                     "a parameter with a time zone is not supported", hint="convert it to UTC and drop tzinfo"
                 )
             return TIMESTAMP, (value - EPOCH) // datetime.timedelta(microseconds=1)
@@ -61,7 +61,7 @@ def typed_parameter(value: Any) -> tuple[SqlType, Any]:
             return DATE, (value - EPOCH_DAY).days
         case datetime.timedelta():
             return INTERVAL, Interval(0, value.days, value.seconds * 1_000_000 + value.microseconds)
-    raise InterfaceError(f"a parameter of this Python type is not supported: {type(value).__name__}")
+    raise ParameterValueError(f"a parameter of this Python type is not supported: {type(value).__name__}")
 
 
 def _decimal(value: Decimal) -> tuple[SqlType, Any]:
@@ -73,7 +73,7 @@ def _decimal(value: Decimal) -> tuple[SqlType, Any]:
     unscaled = int("".join(map(str, digits)) or "0") * 10 ** max(0, exponent)
     precision = max(len(str(unscaled)), scale, 1)
     if precision > 38:
-        raise InterfaceError(f"decimal parameter has more than 38 digits: {value}")
+        raise ParameterValueError(f"decimal parameter has more than 38 digits: {value}")
     return decimal(precision, scale), -unscaled if sign else unscaled
 
 

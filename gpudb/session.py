@@ -31,6 +31,7 @@ from gpudb.errors import (
     DeviceMemoryError,
     Error,
     InterfaceError,
+    ParameterValueError,
     TransactionError,
 )
 from gpudb.parameters import typed_parameters
@@ -308,10 +309,8 @@ class Session:
             with self._lock:
                 try:
                     result = self._execute(sql, parameters)
-                except (
-                    InterfaceError
-                ):  # parameters that are none: nothing was begun, and nothing is aborted, as in DuckDB
-                    raise
+                except ParameterValueError:
+                    raise  # nothing was begun, and nothing is aborted, as in DuckDB
                 except BaseException:
                     if self.transaction is not None:
                         self.transaction.rollback()  # any error aborts it, as in DuckDB: its end is left to the user
