@@ -225,11 +225,10 @@ def numeric_facts(kind: SqlType) -> tuple[int | None, int | None, int | None]:
 )
 def _duckdb_databases(facts: Facts) -> Iterator[Row]:
     storage = facts.session.database.storage
-    path = None if storage.path == ":memory:" else storage.path
     facts_of = {"database_oid": 0, "tags": "{}", "type": "gpudb", "encrypted": False, "options": "{}"}
     yield {
         "database_name": facts.database,
-        "path": path,
+        "path": _path(facts),
         "internal": False,
         "readonly": storage.read_only,
         **facts_of,
@@ -465,8 +464,13 @@ def _pragma_table_info(facts: Facts, key: str) -> Iterator[Row]:
 
 @listing("pragma_database_list", "seq BIGINT, name file VARCHAR")
 def _pragma_database_list(facts: Facts) -> Iterator[Row]:
+    yield {"seq": 0, "name": facts.database, "file": _path(facts)}
+
+
+def _path(facts: Facts) -> str | None:
+    """Where the database lies; None for one in memory, and for clients of a server, whose folders are no business of theirs."""
     path = facts.session.database.storage.path
-    yield {"seq": 0, "name": facts.database, "file": None if path == ":memory:" else path}
+    return None if path == ":memory:" or facts.session.files is not None else path
 
 
 @listing("pragma_version", "library_version source_id codename VARCHAR")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -58,7 +59,7 @@ def _read_device(value: Any) -> str:
 
 def _read_seconds(value: Any) -> float:
     seconds = float(value)
-    if seconds < 0:
+    if not 0 <= seconds < math.inf:  # nan is past no limit
         raise ValueError("expected seconds, 0 for no limit")
     return seconds
 
@@ -117,7 +118,7 @@ class Settings(Mapping[str, Any]):
         key = self.canonical(name)
         try:
             self._values[key] = SETTINGS[key].read(value)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise BindError(f"bad value for setting {key}: {value!r}", hint=str(error)) from None
 
     def reset(self, name: str) -> None:

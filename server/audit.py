@@ -7,7 +7,7 @@ import logging
 import re
 
 logger = logging.getLogger("gpudb.audit")
-_DEFINES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(CREATE|DROP|ALTER|TRUNCATE|KILL)\b", re.IGNORECASE | re.DOTALL)
+_DEFINES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(CREATE|DROP|ALTER|TRUNCATE|KILL)\b", re.IGNORECASE | re.DOTALL)
 
 
 def note(event: str, **details: str) -> None:

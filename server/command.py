@@ -90,7 +90,7 @@ class Stop:
 def configuration(options: dict[str, Any]) -> Configuration:
     """The options of the command line over those of its file; OperationalError names what is wrong there."""
     path = options.pop("config")
-    given = {name: value for name, value in options.items() if value not in (None, False)}
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
     if path is None:
         return Configuration(**given)
     known = {field.name: field.type for field in dataclasses.fields(Configuration)}

@@ -80,22 +80,22 @@ class Users:
 
         UnavailableError where the user has failed so often that it is time to wait.
         """
-        with self._lock:
-            failures, since = self._failures.get(name, (0, 0.0))
+        with self._slots:  # before it is asked how often: many guesses may come at the same time
+            with self._lock:
+                failures, since = self._failures.get(name, (0, 0.0))
             wait = min(LONGEST_WAIT, 2.0 ** (failures - FREE_FAILURES)) if failures >= FREE_FAILURES else 0.0
             if time.monotonic() - since < wait:
                 raise UnavailableError("too many wrong passwords", hint="wait a minute")
-        found = self.all().get(name)
-        with self._slots:
+            found = self.all().get(name)
             computed = hashed(password, found.salt if found is not None else b"0" * 16)
-        right = found is not None and hmac.compare_digest(computed, found.hash)
-        with self._lock:
-            if right:
-                self._failures.pop(name, None)
-            else:
-                if len(self._failures) > 10_000:
-                    self._failures.clear()  # names that nobody has can be made up without end
-                self._failures[name] = failures + 1, time.monotonic()
+            right = found is not None and hmac.compare_digest(computed, found.hash)
+            with self._lock:
+                if right:
+                    self._failures.pop(name, None)
+                else:
+                    if len(self._failures) > 10_000:
+                        self._failures.clear()  # names that nobody has can be made up without end
+                    self._failures[name] = self._failures.get(name, (0, 0.0))[0] + 1, time.monotonic()
         return found.role if found is not None and right else None
 
     def add(self, name: str, password: str, role: str) -> None:

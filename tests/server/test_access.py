@@ -8,6 +8,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from gpudb import errors, token_file
 from gpudb.flight_sql import pack
 from gpudb.server import user_command
 from gpudb.server.flight import Server
-from gpudb.server.users import Users
+from gpudb.server.users import AT_ONCE, FREE_FAILURES, Users
 
 QUERY = fl.FlightDescriptor.for_command(pack("CommandStatementQuery", query="SELECT 1 AS a"))
 CALLS = {
@@ -130,6 +131,21 @@ def test_A2_guessing_a_password_waits_after_five_failures(tmp_path: Path) -> Non
     with pytest.raises(errors.UnavailableError, match="too many wrong passwords"):
         users.check("ada", "right password")
     assert users.check("nobody", "right password") is None
+
+
+def test_A2_guesses_that_come_at_the_same_time_are_counted_each(tmp_path: Path) -> None:
+    users = Users(tmp_path / "users.json")
+    users.add("ada", "right password", "reader")
+
+    def guess(_: int) -> bool:
+        """Whether the password was looked at."""
+        try:
+            return users.check("ada", "wrong password") is None
+        except errors.UnavailableError:
+            return False
+
+    with ThreadPoolExecutor(40) as threads:
+        assert sum(threads.map(guess, range(200))) <= FREE_FAILURES + AT_ONCE
 
 
 def test_A2_a_password_is_kept_as_a_hash_in_a_file_of_its_user(tmp_path: Path) -> None:
@@ -314,6 +330,12 @@ def test_N14_no_error_has_a_traceback_or_a_path_of_the_server(folder: Path, serv
     assert len(texts) == 11
     for text in texts:
         assert "Traceback" not in text and ".py" not in text and str(folder) not in text, text
+
+
+@pytest.mark.parametrize("sql", ["SELECT path FROM duckdb_databases()", "SELECT file FROM pragma_database_list"])
+def test_N14_no_listing_has_a_path_of_the_server(served: Server, sql: str) -> None:
+    with login(served, "reader") as connection:
+        assert run(connection, sql) == [(None,)]
 
 
 def test_N14_a_mistake_of_ours_is_told_by_a_number_only(

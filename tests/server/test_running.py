@@ -21,6 +21,7 @@ import pytest
 import gpudb.server
 from gpudb import errors
 from gpudb.flight_sql import encode, pack, parse
+from gpudb.server import audit
 from gpudb.server.authentication import Caller
 from gpudb.server.command import configuration
 from gpudb.server.flight import Server
@@ -248,6 +249,9 @@ def test_A12_set_lowers_limits_and_never_raises_them() -> None:
     for name, value in (("statement_timeout", 61), ("statement_timeout", 0), ("max_memory", "2GB")):
         with pytest.raises(errors.AccessError, match="the operator allows no more than"):
             settings.set(name, value)
+    for name, value in (("statement_timeout", "nan"), ("statement_timeout", "inf"), ("max_memory", "9" * 400)):
+        with pytest.raises(errors.BindError, match="bad value for setting"):
+            settings.set(name, value)
     assert settings["statement_timeout"] == 5.0
     settings.reset("statement_timeout")
     assert settings["statement_timeout"] == 60.0
@@ -374,6 +378,16 @@ def test_N19_sigterm_ends_the_command_and_removes_its_token(tmp_path: Path, runt
         assert connection.execute("SELECT a FROM made").fetchone() == ("a secret",)
 
 
+def test_O4_a_statement_behind_many_comments_does_not_hold_up_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "gpudb.audit")
+    comments = "/**/" * 20  # the time grew twofold with each
+    began = time.process_time()
+    audit.note_statement("ada", comments + "SELECT 1")
+    assert time.process_time() - began < 0.05
+    audit.note_statement("ada", comments + "-- and one more\n DROP TABLE t")
+    assert [json.loads(record.getMessage())["event"] for record in caplog.records] == ["drop"]
+
+
 def test_A16_the_audit_log_has_one_line_an_event(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "gpudb.audit")
     with fl.connect(server.uri) as flight, pytest.raises(fl.FlightUnauthenticatedError):
@@ -391,6 +405,7 @@ def test_O7_a_configuration_file_that_is_wrong_is_refused_by_name(tmp_path: Path
     options = {"config": str(path), "port": 7, "insecure": False, "host": None}
     found = configuration(dict(options))
     assert (found.port, found.statement_timeout, found.read_only) == (7, 5, True)
+    assert configuration({**options, "port": 0}).port == 0
     for text, message in (
         ("prot = 99", "no such option in .*: prot"),
         ("port = '99'", "not a value for port in .*: '99'"),
