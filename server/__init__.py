@@ -10,8 +10,9 @@ A statement is planned when a client asks what it would give (GetFlightInfo), an
 leave as they are made ready, and what the run did, its receipt, is the last batch's app_metadata.
 
 Modules: `flight` answers the calls, `authentication` says who calls, `sessions` keeps what outlives a call, `results` cuts rows
-into messages, `ingest` takes rows in, `metadata` and `sql_info` describe the database, `failures` turns every error into one
-that a client may see, `command` is the command line.
+into messages, `ingest` takes rows in, `running` says what runs and stops it, `connections` cuts those left open at the end,
+`metadata` and `sql_info` describe the database, `failures` turns every error into one that a client may see, `command` is the
+command line.
 """
 
 from __future__ import annotations

@@ -39,13 +39,11 @@ class Caller:
 
     role        admin, writer or reader
     session     what the client's session is known by, or None
-    peer        the address it calls from
     """
 
     user: str
     role: str
     session: str | None
-    peer: str = ""
 
 
 @record(frozen=False)
@@ -71,16 +69,14 @@ class Authenticator:
         self._bearers: OrderedDict[bytes, Bearer] = OrderedDict()
         self._lock = threading.Lock()
 
-    def caller(
-        self, method: Any, headers: Mapping[str, Sequence[Any]], peer: str = ""
-    ) -> tuple[Caller, dict[str, str]]:
+    def caller(self, method: Any, headers: Mapping[str, Sequence[Any]]) -> tuple[Caller, dict[str, str]]:
         """(who calls, headers of the answer); AuthenticationError where the headers do not show it."""
         answer: dict[str, str] = {}
         user, role, bearer = self._identified(_header(headers, "authorization"), method, answer)
         session = _cookie(headers) or bearer
         if session is None and method != fl.FlightMethod.HANDSHAKE:
             answer["set-cookie"] = f"{COOKIE}={secrets.token_urlsafe(18)}"
-        return Caller(user, role, session, peer), answer
+        return Caller(user, role, session), answer
 
     def _identified(self, header: str, method: Any, answer: dict[str, str]) -> tuple[str, str, str | None]:
         """(user, role, what a session may be known by)."""

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     closing = threading.Thread(target=server.close, daemon=True)
     closing.start()
     closing.join(CLOSE_SECONDS)
-    if closing.is_alive():  # gRPC waits for a client who reads nothing, and cannot be told not to
+    if closing.is_alive():  # a statement that looks seldom whether it was stopped
         server.database.close()
         os._exit(0)
     return 0

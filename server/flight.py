@@ -32,11 +32,12 @@ from gpudb.errors import (
     OperationalError,
 )
 from gpudb.flight_sql import END_MARKER, TYPE_URL, MalformedMessage, encode, message, pack, parse, unpack
-from gpudb.ingest import Arrival, Target, ingest
+from gpudb.ingest import Arrival, Numbered, Target, ingest
 from gpudb.planner import statements
 from gpudb.server import audit, metadata, own_statements
 from gpudb.server.authentication import Authenticator, Caller, CallerMiddlewareFactory, OpenHandshake
 from gpudb.server.configuration import Configuration
+from gpudb.server.connections import cut_connections
 from gpudb.server.failures import Failures
 from gpudb.server.group_commit import GroupCommitter
 from gpudb.server.ingest import GROUPED_BYTES, arriving, first_line, numbered_of, target_of
@@ -53,8 +54,10 @@ from gpudb.types import BIGINT
 logger = logging.getLogger("gpudb.server")
 Call = TypeVar("Call", bound=Callable[..., Any])
 
-# Of a statement without rows that is sent as a query; our own client knows it by the metadata.
 TURN_SECONDS = 0.25  # that a plan waits for others at most
+END_SECONDS = 1.0  # that calls have to end by themselves when the server closes, before their connections are cut
+CUT_SECONDS = 0.2
+# Of a statement without rows that is sent as a query; our own client knows it by the metadata.
 COUNT_SCHEMA = pa.schema([pa.field("Count", pa.int64())], {"gpudb.no_rows": ""})
 ACTIONS = {
     "CreatePreparedStatement": "Plan a statement; its handle, the schemas of its rows and of its parameters",
@@ -110,12 +113,6 @@ class FlightSqlServer(fl.FlightServerBase):
             with open(configuration.tls_cert, "rb") as cert, open(configuration.tls_key, "rb") as key:
                 certificates = [(cert.read(), key.read())]
         self.callers = CallerMiddlewareFactory(authenticator, failures, configuration.calls)
-        super().__init__(
-            f"{scheme}://{configuration.host}:{configuration.port}",
-            auth_handler=OpenHandshake(),
-            tls_certificates=certificates,
-            middleware={"caller": self.callers},
-        )
         self.database = database
         self.failures = failures
         files = FileAccess(configuration.import_root, configuration.export_root)
@@ -124,6 +121,22 @@ class FlightSqlServer(fl.FlightServerBase):
         places = configuration.running or len(os.sched_getaffinity(0)) + 1
         self._planning = threading.Semaphore(places)  # more at a time would only take Python's lock from each other
         self.running = Statements(places, configuration.waiting, configuration.queue_seconds)
+        try:
+            super().__init__(  # answers from here on
+                f"{scheme}://{configuration.host}:{configuration.port}",
+                auth_handler=OpenHandshake(),
+                tls_certificates=certificates,
+                middleware={"caller": self.callers},
+            )
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """End the threads, and roll back what is open; for a server that answers no more."""
+        self.committer.close()
+        self.running.close()
+        self.sessions.close()
 
     # ----------------------------------------------------------------------------- who, and in which session
 
@@ -314,12 +327,12 @@ class FlightSqlServer(fl.FlightServerBase):
             case "CommandPreparedStatementUpdate":
                 prepared = self.sessions.prepared.get(caller.user, command.prepared_statement_handle)
                 if prepared.names:
-                    prepared.rows = parameter_rows(prepared, batches_of(reader))
+                    prepared.rows = parameter_rows(prepared, arriving(reader, context, False))
                 count = self._prepared_update(caller, context, prepared)
             case "CommandPreparedStatementQuery":
                 handle = command.prepared_statement_handle
                 prepared = self.sessions.prepared.get(caller.user, handle)
-                prepared.rows = parameter_rows(prepared, batches_of(reader))
+                prepared.rows = parameter_rows(prepared, arriving(reader, context, False))
                 writer.write(encode("DoPutPreparedStatementResult", prepared_statement_handle=handle))
                 return
             case _:
@@ -332,14 +345,28 @@ class FlightSqlServer(fl.FlightServerBase):
         if client is not None and not transaction and self.sessions.transactions.find(caller.user, client.latest):
             transaction = client.latest  # ADBC's driver does not say that an ingest belongs to its open transaction
         session = self.sessions.engine(caller, client, transaction)
-        batches = arriving(reader, context, options.get(END_MARKER) == "true")
+        if session.read_only:
+            raise AccessError("the user may only read, and this would write")
+        statement = self.running.arrive(caller, f"INGEST INTO {target.name}", session, context, state="receiving")
+        try:
+            batches = arriving(reader, context, options.get(END_MARKER) == "true", statement.check)
+            return self._taken_in(session, target, reader, batches, numbered_of(options))
+        finally:
+            self.running.leave(statement)
+
+    def _taken_in(
+        self,
+        session: Session,
+        target: Target,
+        reader: Any,
+        batches: Iterator[pa.RecordBatch],
+        numbered: Numbered | None,
+    ) -> int:
+        """Put the batches that come into the table: in the open transaction, by themselves, or with those of others."""
         try:
             schema = reader.schema
         except pa.ArrowException as error:
             raise DataError(f"the stream is not valid Arrow: {first_line(error)}") from None
-        numbered = numbered_of(options)
-        if session.read_only:
-            raise AccessError("the user may only read, and this would write")
         if session.transaction is not None:
             return ingest(session, target, schema, batches, numbered)
         begun: list[pa.RecordBatch] = []
@@ -525,17 +552,23 @@ class Server:
         return self._flight.running.drain(self.configuration.drain_seconds)
 
     def close(self) -> None:
-        """Stop answering, roll back what is open, and give the database back; closing twice is fine."""
+        """Stop answering, roll back what is open, and give the database back; closing twice is fine.
+
+        Clients who keep a call open, such as a DoPut without its end, lose their connection.
+        """
         if self._closed:
             return
         self._closed = True
         self._flight.running.drain(0.0)
         if self.token is not None:
             token_file.remove(self.port, self.token)
-        self._flight.shutdown()
-        self._flight.committer.close()
-        self._flight.running.close()
-        self._flight.sessions.close()
+        ending = threading.Thread(target=self._flight.shutdown, name="gpudb-end", daemon=True)
+        ending.start()
+        ending.join(END_SECONDS)
+        while ending.is_alive():
+            cut_connections(self.port)
+            ending.join(CUT_SECONDS)
+        self._flight.release()
         self.database.close()
 
     def __enter__(self) -> Self:
@@ -563,6 +596,10 @@ def run_all(session: Session, sql: str, sets: list[Any], check: Callable[[], Non
         if alone:
             session.commit()
         return count
+    except BaseException:
+        if not alone and session.transaction is not None:
+            session.transaction.rollback()  # what ran before is not to be committed without the rest
+        raise
     finally:
         if alone and session.transaction is not None:
             session.rollback()
@@ -590,12 +627,6 @@ def unknown(names: tuple[str, ...]) -> Any:
     if all(name.isdigit() for name in names):
         return [None] * len(names) if names else None
     return dict.fromkeys(names)
-
-
-def batches_of(reader: Any) -> Iterator[pa.RecordBatch]:
-    """What a client sends, as it comes."""
-    for chunk in reader:
-        yield chunk.data
 
 
 def counted(result: Result) -> Result:

@@ -8,13 +8,13 @@ had (`flight_sql.end_marker`), and ask, by the option `gpudb.end`, that nothing 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from gpudb.catalog import qualified
-from gpudb.errors import DataError, Error, InterfaceError, NotSupportedError, OperationalError
+from gpudb.errors import DataError, InterfaceError, NotSupportedError, OperationalError
 from gpudb.flight_sql import END_MARKER, PRODUCER, SEQUENCE
 from gpudb.ingest import Numbered, Target
 from gpudb.server.metadata import catalog_name
@@ -53,8 +53,13 @@ def numbered_of(options: dict[str, str]) -> Numbered | None:
     return Numbered(producer, int(sequence))
 
 
-def arriving(reader: Any, context: Any, wants_marker: bool) -> Iterator[pa.RecordBatch]:
-    """The batches of a stream; ends only where all of them have come, as far as that can be told, and raises otherwise."""
+def arriving(
+    reader: Any, context: Any, wants_marker: bool, check: Callable[[], None] = lambda: None
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a stream; ends only where all of them have come, as far as that can be told, and raises otherwise.
+
+    check  called behind each batch and at the end; raises where no more is to be taken
+    """
     rows = 0
     marked = None
     while True:
@@ -62,10 +67,9 @@ def arriving(reader: Any, context: Any, wants_marker: bool) -> Iterator[pa.Recor
             chunk = reader.read_chunk()
         except StopIteration:
             break
-        except Error:
-            raise
         except Exception as error:  # noqa: BLE001 - whatever Arrow finds wrong with the bytes
             raise DataError(f"the stream is not valid Arrow: {first_line(error)}") from None
+        check()
         if marked is not None:
             raise InterfaceError("rows came behind the marker of the stream's end")
         if chunk.app_metadata is not None and wants_marker:
@@ -79,6 +83,7 @@ def arriving(reader: Any, context: Any, wants_marker: bool) -> Iterator[pa.Recor
             yield chunk.data
     if context.is_cancelled():
         raise OperationalError("the client went away before its rows had all come: none is kept")
+    check()
     if wants_marker and marked != rows:
         raise OperationalError(f"the stream broke off: {rows:,} rows came, and no marker of its end for them")
 

@@ -29,7 +29,7 @@ SENDING_AT_MOST = 1024
 class Statement:
     """One statement of one client, from its arrival until its last row is sent.
 
-    state    waiting, running or sending
+    state    waiting, running, sending, or receiving the rows of an ingest
     stopped  why it has to end, or None
     ticket   the handle that its rows were asked for by
     placed   it has its place; `turn` is set then, or when it has to end
@@ -83,14 +83,17 @@ class Statements:
 
     # ----------------------------------------------------------------------------- one statement
 
-    def arrive(self, caller: Caller, sql: str, session: Session, context: Any, ticket: bytes = b"") -> Statement:
+    def arrive(
+        self, caller: Caller, sql: str, session: Session, context: Any, ticket: bytes = b"", state: str = "waiting"
+    ) -> Statement:
         """A statement that is going to run; `leave` must follow.  UnavailableError where there are too many."""
         with self._lock:
             if self.draining:
                 raise UnavailableError("the server is about to stop", hint="connect again in a moment")
             if len(self._all) >= self._most_waiting + SENDING_AT_MOST:
                 raise UnavailableError("too many statements are waiting or being read", hint="try again later")
-            found = Statement(next(self._numbers), caller.user, sql, session, time.monotonic(), context, ticket=ticket)
+            number, now = next(self._numbers), time.monotonic()
+            found = Statement(number, caller.user, sql, session, now, context, state, ticket=ticket)
             found.looked = found.began
             self._all[found.number] = found
             return found
@@ -208,7 +211,7 @@ class Statements:
             self._work.clear()
             while not self._ended:
                 with self._lock:
-                    running = [one for one in self._all.values() if one.state != "sending"]
+                    running = [one for one in self._all.values() if one.state in ("waiting", "running")]
                     for one in running:
                         self._look_at(one)
                 if not running:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpudb.errors import Error
+from gpudb.errors import AccessError, Error
 from gpudb.flight_sql import encode, message, parse
 from gpudb.settings import SETTINGS, Settings
 
@@ -30,6 +30,8 @@ def set_session_options(settings: Settings, body: bytes, fixed: Mapping[str, str
         else:
             try:
                 settings.set(name, value)
+            except AccessError:  # past the operator's limit
+                failed[name] = REFUSED
             except Error:
                 failed[name] = INVALID_VALUE
     errors = [message("SessionOptionError", key=name, value={"value": code}) for name, code in failed.items()]

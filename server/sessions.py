@@ -14,11 +14,11 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import field
 from typing import Any, Generic, TypeVar
 
 from gpudb.errors import InterfaceError, OperationalError
 from gpudb.flight_sql import PARAMETERS
+from gpudb.ingest import check_batch
 from gpudb.record import record
 from gpudb.server.authentication import Caller
 from gpudb.session import Database, Session
@@ -58,7 +58,6 @@ class ClientSession:
     settings: Settings
     transaction: Session | None = None
     latest: bytes = b""
-    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def close(self) -> None:
         """Roll back what is open."""
@@ -94,7 +93,6 @@ class Ticket:
     schema: Any
     prepared: Prepared | None = None
     once: bool = False
-    fetched: bool = False
 
 
 class Handles(Generic[Kept]):
@@ -114,9 +112,9 @@ class Handles(Generic[Kept]):
         self._kept: OrderedDict[bytes, tuple[str, Kept, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def put(self, user: str, thing: Kept, handle: bytes | None = None) -> bytes:
+    def put(self, user: str, thing: Kept) -> bytes:
         """Keep a thing; the handle it is found by."""
-        handle = handle or secrets.token_bytes(16)
+        handle = secrets.token_bytes(16)
         with self._lock:
             self._kept[handle] = (user, thing, time.monotonic())
         self._sweep()
@@ -133,6 +131,19 @@ class Handles(Generic[Kept]):
         raise InterfaceError(
             f"{self._what} not found", hint="it is not of this server and user, was closed, or expired"
         )
+
+    def get_or_make(self, user: str, handle: bytes, make: Callable[[], Kept]) -> Kept:
+        """The thing of a handle that its user has chosen, made where there is none; one that is too old goes before."""
+        now = time.monotonic()
+        with self._lock:  # two calls of a new client find the same one
+            owner, old, used = self._kept.pop(handle, (user, None, now))
+            assert owner == user, "the handle begins with its user"
+            thing = make() if old is None or now - used >= self._seconds else old
+            self._kept[handle] = user, thing, now
+        if thing is not old:
+            self._tell([] if old is None else [old])
+            self._sweep()
+        return thing
 
     def find(self, user: str, handle: bytes) -> Kept | None:
         """The thing of a handle, or None."""
@@ -191,12 +202,7 @@ class Sessions:
         """The session of a client that shows a key; made when it is new.  None without a key."""
         if key is None:
             return None
-        handle = _session_handle(user, key)
-        found = self.clients.find(user, handle)
-        if found is None:
-            found = ClientSession(self._settings())
-            self.clients.put(user, found, handle)
-        return found
+        return self.clients.get_or_make(user, _session_handle(user, key), lambda: ClientSession(self._settings()))
 
     def engine(
         self, caller: Caller, client: ClientSession | None, transaction: bytes, for_prepared: bool = False
@@ -280,6 +286,7 @@ def parameter_rows(prepared: Prepared, batches: Iterator[Any]) -> list[Any]:
     """
     rows: list[Any] = []
     for batch in batches:
+        check_batch(batch)
         said = (batch.schema.metadata or {}).get(PARAMETERS.encode())
         named = said == b"named" if said else any(not name.isdigit() for name in prepared.names)
         columns = [column.to_pylist() for column in batch.columns]

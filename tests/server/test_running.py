@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +27,10 @@ from gpudb.flight_sql import encode, pack, parse
 from gpudb.server import audit
 from gpudb.server.authentication import Caller
 from gpudb.server.command import configuration
-from gpudb.server.flight import Server
+from gpudb.server.flight import END_SECONDS, Server, run_all
 from gpudb.server.limited_settings import LimitedSettings
 from gpudb.server.running import Statements
+from gpudb.server.sessions import Handles
 from gpudb.session import Database, Session
 
 ENDLESS = "SELECT count(*) FROM range(300000) AS a(i), range(300000) AS b(j) WHERE (i * j) % 7 = 3"
@@ -376,6 +380,132 @@ def test_N19_sigterm_ends_the_command_and_removes_its_token(tmp_path: Path, runt
     }
     with gpudb.connect(tmp_path / "db") as connection:
         assert connection.execute("SELECT a FROM made").fetchone() == ("a secret",)
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    """What a condition gives once it holds."""
+    for _ in range(500):
+        if found := condition():
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it never held")
+
+
+def receiving(server: Server) -> int:
+    """The number of the one stream of rows that comes."""
+    found = until(lambda: server._flight.running.shown(Caller("token", "admin", None)))
+    assert [one.state for one in found] == ["receiving"]
+    number: int = found[0].number
+    return number
+
+
+def test_the_end_of_a_server_waits_for_no_stream_that_its_client_leaves_open(tmp_path: Path) -> None:
+    rows = pa.record_batch({"a": [1, 2, 3]})
+    with gpudb.server.serve(str(tmp_path / "db"), port=0) as server:
+        client = Client(server)
+        writer, _ = client.flight.do_put(fl.FlightDescriptor.for_path("left"), rows.schema, client.options)
+        writer.write_batch(rows)
+        receiving(server)
+        began = time.monotonic()
+        server.close()
+        assert END_SECONDS <= time.monotonic() - began < 5, "by itself it would not have ended"
+    with gpudb.connect(tmp_path / "db") as connection:
+        assert connection.session.tables() == []
+
+
+def test_the_end_of_a_server_waits_for_no_client_who_reads_nothing() -> None:
+    with gpudb.server.serve(port=0) as server:
+        client = Client(server)
+        info = client.info("SELECT i, i * 2 AS j FROM range(3000000) AS r(i)")
+        reader = client.flight.do_get(info.endpoints[0].ticket, client.options)
+        assert reader.read_chunk().data.num_rows > 0
+        time.sleep(0.3)  # until the next message waits for its reader
+        began = time.monotonic()
+        server.close()
+        assert END_SECONDS <= time.monotonic() - began < 5, "by itself it would not have ended"
+
+
+def test_an_ingest_is_shown_killed_and_refused_as_a_statement_is(small: Server) -> None:
+    client = Client(small)
+    rows = pa.record_batch({"a": [1, 2, 3]})
+
+    def put() -> Any:
+        return client.flight.do_put(fl.FlightDescriptor.for_path("killed"), rows.schema, client.options)
+
+    writer, answers = put()
+    writer.write_batch(rows)
+    number = receiving(small)
+    (shown,) = [row for row in client.run("SHOW QUERIES") if row["id"] == number]
+    assert (shown["sql"], shown["state"]) == ("INGEST INTO killed", "receiving")
+    client.run(f"KILL {number}")
+    with pytest.raises(fl.FlightCancelledError, match="cancelled by KILL"):
+        writer.write_batch(rows)
+        writer.done_writing()
+        answers.read()
+        writer.close()
+    with pytest.raises(fl.FlightError, match="table not found"):
+        client.run("SELECT * FROM killed")
+    small._flight.running.draining = True
+    try:
+        with pytest.raises(fl.FlightUnavailableError, match="about to stop"):
+            writer, answers = put()
+            writer.done_writing()
+            answers.read()
+            writer.close()
+    finally:
+        small._flight.running.draining = False
+
+
+def test_a_server_answers_only_once_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    made = Statements.__init__
+    answered: list[int] = []
+
+    def make(*arguments: Any) -> None:
+        with socket.socket() as probe:
+            answered.append(probe.connect_ex(("127.0.0.1", port)))
+        made(*arguments)
+
+    monkeypatch.setattr(Statements, "__init__", make)
+    with gpudb.server.serve(port=port) as server, socket.create_connection(("127.0.0.1", server.port)):
+        assert answered == [errno.ECONNREFUSED]
+        threads = threading.active_count()
+        with pytest.raises(errors.OperationalError, match="cannot listen"):
+            gpudb.server.serve(port=port)
+        assert threading.active_count() <= threads, "those of a server that did not start have ended"
+
+
+def test_sets_of_parameters_that_are_stopped_half_way_are_not_committed() -> None:
+    session = Session(Database(":memory:"))
+    session.execute("CREATE TABLE t(a INTEGER)")
+    session.execute("BEGIN")
+    checks = iter([None, errors.QueryCancelled("statement cancelled by KILL")])
+
+    def check() -> None:
+        if (error := next(checks)) is not None:
+            raise error
+
+    with pytest.raises(errors.QueryCancelled):
+        run_all(session, "INSERT INTO t SELECT ?", [[1], [2]], check)
+    session.execute("COMMIT")
+    assert session.execute("SELECT count(*) FROM t").table()[0][0].as_py() == 0
+
+
+def test_a_session_that_is_too_old_is_closed_and_made_once_for_calls_at_the_same_time() -> None:
+    closed: list[object] = []
+    sessions: Handles[object] = Handles("session", 0.2, forget=closed.append)
+
+    def make() -> object:
+        time.sleep(0.02)
+        return object()
+
+    with ThreadPoolExecutor(4) as threads:
+        found = set(threads.map(lambda _: sessions.get_or_make("ada", b"ada 1", make), range(4)))
+    assert len(found) == 1 and closed == []
+    time.sleep(0.25)
+    assert sessions.get_or_make("ada", b"ada 1", make) not in found
+    assert closed == list(found)
 
 
 def test_O4_a_statement_behind_many_comments_does_not_hold_up_the_server(caplog: pytest.LogCaptureFixture) -> None:
