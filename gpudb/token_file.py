@@ -30,8 +30,13 @@ def path(port: int) -> Path:
 def write(port: int, token: str) -> Path:
     """Leave a token for this user's clients; OperationalError where others could read or replace it."""
     folder = runtime_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state = folder.stat()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = folder.stat()
+    except OSError as error:
+        raise OperationalError(
+            f"cannot make the folder of tokens: {error.strerror}: {folder}", hint="GPUDB_RUNTIME_DIR names another"
+        ) from None
     if state.st_uid != os.getuid() or state.st_mode & 0o022:
         raise OperationalError(
             f"others may write the folder of tokens: {folder}", hint="chmod 700, or GPUDB_RUNTIME_DIR"

@@ -62,7 +62,7 @@ class Users:
             return {}
         try:
             state = self.path.stat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         seen = state.st_mtime_ns, state.st_size, state.st_ino
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from dataclasses import field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from gpudb import errors, token_file
@@ -23,8 +24,8 @@ class Address:
 
     location: str
     user: str | None
-    password: str | None
-    token: str | None
+    password: str | None = field(repr=False)
+    token: str | None = field(repr=False)
     tls_root_certs: bytes | None
 
     @staticmethod

@@ -99,12 +99,12 @@ class RemoteSession:
         with as_gpudb_errors():
             self._client = fl.FlightClient(address.location, **options)
         headers = [(b"cookie", f"{COOKIE}={self._key}".encode())]
-        if address.token is not None:
-            headers.append((b"authorization", f"Bearer {address.token}".encode()))
-        elif address.user is not None:
-            headers.append(self._log_in(address.user, address.password or ""))
-        self._options = fl.FlightCallOptions(headers=headers)
         try:
+            if address.token is not None:
+                headers.append((b"authorization", f"Bearer {address.token}".encode()))
+            elif address.user is not None:
+                headers.append(self._log_in(address.user, address.password or ""))
+            self._options = fl.FlightCallOptions(headers=headers)
             self._action("GetSessionOptions", flight_sql.encode("GetSessionOptionsRequest"))  # or there is no server
         except BaseException:
             self._client.close()
@@ -173,6 +173,8 @@ class RemoteSession:
         self, table: str, reader: pa.RecordBatchReader, mode: str, schema: str, producer: str | None, sequence: int
     ) -> int:
         """Send rows into a table, and a marker behind the last: without it the server keeps none."""
+        if self._closed:
+            raise InterfaceError("the session is closed")
         options = {flight_sql.END_MARKER: "true"}
         if producer is not None:
             options |= {flight_sql.PRODUCER: producer, flight_sql.SEQUENCE: str(sequence)}

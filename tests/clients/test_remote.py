@@ -25,6 +25,7 @@ import gpudb
 import gpudb.server
 from gpudb import errors, token_file
 from gpudb.__main__ import main
+from gpudb.client import Address
 from gpudb.server.users import Users
 
 
@@ -177,6 +178,30 @@ def test_credentials_are_asked_for_and_found(server, monkeypatch: pytest.MonkeyP
 def test_an_address_that_is_none_is_an_interface_error(uri: str) -> None:
     with pytest.raises(errors.InterfaceError):
         gpudb.connect(uri)
+
+
+def test_a_login_that_fails_leaves_no_connection_and_shows_no_password(server, monkeypatch) -> None:
+    closed = []
+
+    class Client(fl.FlightClient):
+        def close(self) -> None:
+            closed.append(self)
+            super().close()
+
+    monkeypatch.setattr(fl, "FlightClient", Client)
+    with pytest.raises(errors.AuthenticationError) as caught:
+        gpudb.connect(server.uri, user="ada", password="a secret password")
+    assert len(closed) == 1 and "secret" not in str(caught.value)
+    address = Address.of("grpc://ada:a%20secret@localhost:1?token=secret", None, None, None, None)
+    assert (address.password, address.token) == ("a secret", "secret") and "secret" not in repr(address)
+
+
+def test_a_session_that_is_closed_takes_no_rows(server) -> None:
+    connection = gpudb.connect(server.uri)
+    session = connection.session
+    connection.close()
+    with pytest.raises(errors.InterfaceError, match="the session is closed"):
+        session.ingest("t", pa.table({"a": [1]}).to_reader(), "create", "main", None, 0)
 
 
 def test_threads_share_a_connection(remote: gpudb.Connection) -> None:

@@ -302,6 +302,15 @@ def test_a_folder_of_tokens_that_others_may_write_is_refused(tmp_path: Path, mon
             gpudb.server.serve(str(tmp_path / "db"), port=0)
 
 
+def test_what_cannot_be_served_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("a")
+    with pytest.raises(errors.Error, match="file"):
+        gpudb.server.serve(str(tmp_path / "file"), port=0)
+    monkeypatch.setenv("GPUDB_RUNTIME_DIR", str(tmp_path / "file" / "run"))
+    with pytest.raises(errors.OperationalError, match="cannot make the folder of tokens"):
+        gpudb.server.serve(port=0)
+
+
 def test_a_port_that_is_taken_is_a_clear_error(server: Server) -> None:
     with pytest.raises(errors.OperationalError, match=r"cannot listen at 127\.0\.0\.1"):
         gpudb.server.serve(port=server.port)
