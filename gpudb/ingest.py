@@ -14,7 +14,15 @@ from typing import Literal
 import pyarrow as pa
 
 from gpudb.catalog import Definition, Producer, definition_key
-from gpudb.errors import AccessError, CatalogError, ConflictError, ConversionError, DataError, InterfaceError
+from gpudb.errors import (
+    AccessError,
+    CatalogError,
+    ConflictError,
+    ConversionError,
+    DataError,
+    InterfaceError,
+    TransactionError,
+)
 from gpudb.record import record
 from gpudb.session import Session
 from gpudb.statement_catalog import StatementCatalog
@@ -59,21 +67,24 @@ def ingest(
 
     Outside a transaction it is one of its own, committed once `batches` has ended.  Raises DataError for arrays that are not
     valid Arrow, ConversionError where columns or values do not fit, CatalogError where the table is not as `target` wants it,
-    ConflictError where another statement was faster or the number was used for other rows.
+    ConflictError where another statement was faster or the number was used for other rows, TransactionError where the open
+    transaction has ended before `batches`.
     """
     if session.read_only:
         raise AccessError("the user may only read, and this would write")
     alone = session.transaction is None
     if alone:
         session.begin()
+    transaction = session.transaction
+    assert transaction is not None, "there was one, or it was begun"
     try:
         rows = _ingested(session, target, schema, batches, numbered)
         if alone:
             session.commit()
         return rows
     except BaseException:
-        if session.transaction is not None and not alone:
-            session.transaction.rollback()  # an error aborts it, as one of a statement does
+        if not alone:
+            transaction.rollback()  # an error aborts it, as one of a statement does
         raise
     finally:
         if alone and session.transaction is not None:
@@ -89,6 +100,7 @@ def _ingested(
 ) -> int:
     digest = hashlib.blake2b(digest_size=16)
     count = 0
+    transaction = session.transaction
 
     def valid() -> Iterator[pa.RecordBatch]:
         nonlocal count
@@ -98,6 +110,8 @@ def _ingested(
                 digest.update(batch.serialize())
             count += batch.num_rows
             yield batch
+        if session.transaction is not transaction:  # no lock is held while a client takes its time
+            raise TransactionError("the transaction ended while its rows came", hint="none of them is kept")
 
     known = _known(session, numbered)
     if numbered is not None and known is not None and numbered.sequence <= known.sequence:

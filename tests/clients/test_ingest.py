@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import adbc_driver_gpudb.dbapi
@@ -99,6 +100,22 @@ def test_an_ingest_belongs_to_the_open_transaction(connection: gpudb.Connection)
     connection.rollback()
     with pytest.raises(errors.CatalogError):
         rows(connection)
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_rows_whose_transaction_ends_while_they_come_are_not_kept(tmp_path: Path, end: str) -> None:
+    with gpudb.connect(tmp_path / "db") as connection:
+        connection.execute("CREATE TABLE t (a BIGINT)")
+        connection.begin()
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield pa.record_batch({"a": [1]})
+            connection.execute(end)  # as another thread may
+            yield pa.record_batch({"a": [2]})
+
+        with pytest.raises(errors.TransactionError, match="ended while its rows came"):
+            connection.ingest("t", pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), batches()))
+        assert rows(connection) == []
 
 
 def test_a_mode_that_is_none_is_refused(connection: gpudb.Connection) -> None:
