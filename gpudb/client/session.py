@@ -25,7 +25,15 @@ from gpudb import flight_sql
 from gpudb.catalog import View
 from gpudb.client.address import Address
 from gpudb.client.failures import as_gpudb_errors, error_of
-from gpudb.errors import CatalogError, Error, InterfaceError, InternalError, NotSupportedError, OperationalError
+from gpudb.errors import (
+    CatalogError,
+    Error,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    QueryCancelled,
+)
 from gpudb.parameters import typed_parameters
 from gpudb.record import record
 from gpudb.storage.arrow import sql_type
@@ -93,6 +101,7 @@ class RemoteSession:
         self._running: fl.FlightInfo | None = None
         self._sql: str | None = None  # the statement that runs
         self._reading: Any = None  # the stream whose next batch is waited for
+        self._stop_sending = threading.Event()  # of the ingest that runs
         self._waiting = ThreadPoolExecutor(2, "gpudb-remote")
         self._key = secrets.token_urlsafe(24)
         options = {} if address.tls_root_certs is None else {"tls_root_certs": address.tls_root_certs}
@@ -187,6 +196,8 @@ class RemoteSession:
             options=[{"key": key, "value": value} for key, value in options.items()],
         )
 
+        stop = self._stop_sending = threading.Event()
+
         def send() -> int:
             with as_gpudb_errors():
                 descriptor = fl.FlightDescriptor.for_command(command)
@@ -194,8 +205,10 @@ class RemoteSession:
                 rows = 0
                 while True:
                     try:
+                        if stop.is_set():
+                            raise QueryCancelled("statement cancelled")
                         batch = next(reader, None)
-                    except BaseException:  # of whoever makes the rows: the server keeps none, as no marker comes
+                    except BaseException:  # of whoever makes the rows, too: the server keeps none, as no marker comes
                         with contextlib.suppress(pa.ArrowException, fl.FlightError):
                             writer.close()
                         raise
@@ -341,6 +354,7 @@ class RemoteSession:
     def cancel(self) -> None:
         """Stop the running statement at the server; it raises QueryCancelled where it runs.  Any thread may call this."""
         info, reading = self._running, self._reading
+        self._stop_sending.set()
         if reading is not None:
             reading.cancel()
         if info is not None:

@@ -138,6 +138,24 @@ def test_adbc_pandas_and_polars_ingest_at_a_server(server: gpudb.server.Server) 
     assert pl.read_database_uri("SELECT * FROM p", uri, engine="adbc").rows() == [(2.5,)]
 
 
+def test_cancel_stops_an_ingest_and_nothing_of_it_is_kept(server: gpudb.server.Server) -> None:
+    with gpudb.connect(server.uri) as connection:
+        connection.execute("CREATE TABLE t (a BIGINT)")
+        made = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for number in range(1000):
+                if number == 3:
+                    connection.cancel()  # as another thread, or Ctrl-C, does
+                made.append(number)
+                yield pa.record_batch({"a": [number]})
+
+        with pytest.raises(errors.QueryCancelled):
+            connection.ingest("t", pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), batches()))
+        assert made == [0, 1, 2, 3] and rows(connection) == []
+        assert connection.ingest("t", pa.table({"a": [1]})) == 1
+
+
 class BrokenWriter:
     """A stream to a server whose second batch does not get out."""
 
