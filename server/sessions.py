@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 import weakref
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -96,7 +96,8 @@ class Ticket:
 
 
 class Handles(Generic[Kept]):
-    """Things by random handle, each for one user only; the longest unused go when there are too many or they are old.
+    """Things by random handle, each for one user only.  Those that are old go, and of too many the longest unused of the user
+    who has most, so that nobody can push out what belongs to others.
 
     what    for errors: "ticket", "prepared statement"
     forget  called with a thing that was not asked for any more
@@ -110,6 +111,7 @@ class Handles(Generic[Kept]):
         self._at_most = at_most
         self._forget = forget
         self._kept: OrderedDict[bytes, tuple[str, Kept, float]] = OrderedDict()
+        self._owned: Counter[str] = Counter()  # how many each user has
         self._lock = threading.Lock()
 
     def put(self, user: str, thing: Kept) -> bytes:
@@ -117,6 +119,7 @@ class Handles(Generic[Kept]):
         handle = secrets.token_bytes(16)
         with self._lock:
             self._kept[handle] = (user, thing, time.monotonic())
+            self._owned[user] += 1
         self._sweep()
         return handle
 
@@ -138,6 +141,7 @@ class Handles(Generic[Kept]):
         with self._lock:  # two calls of a new client find the same one
             owner, old, used = self._kept.pop(handle, (user, None, now))
             assert owner == user, "the handle begins with its user"
+            self._owned[user] += old is None
             thing = make() if old is None or now - used >= self._seconds else old
             self._kept[handle] = user, thing, now
         if thing is not old:
@@ -157,26 +161,34 @@ class Handles(Generic[Kept]):
         with self._lock:
             if self._kept.get(handle, (None,))[0] != user:
                 return None
-            return self._kept.pop(handle)[1]
+            return self._removed(handle)
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             gone = [thing for _, thing, _ in self._kept.values()]
             self._kept.clear()
+            self._owned.clear()
         self._tell(gone)
 
     def _sweep(self) -> None:
         gone = []
         with self._lock:
             oldest = time.monotonic() - self._seconds
-            while self._kept:
-                handle, (_, thing, used) = next(iter(self._kept.items()))
-                if used >= oldest and len(self._kept) <= self._at_most:
-                    break
-                del self._kept[handle]
-                gone.append(thing)
+            while self._kept and next(iter(self._kept.values()))[2] < oldest:
+                gone.append(self._removed(next(iter(self._kept))))
+            while len(self._kept) > self._at_most:
+                ((most, _),) = self._owned.most_common(1)
+                gone.append(self._removed(next(handle for handle, (owner, *_) in self._kept.items() if owner == most)))
         self._tell(gone)
+
+    def _removed(self, handle: bytes) -> Kept:
+        """The thing of a handle that is there, which goes; for who holds the lock."""
+        owner, thing, _ = self._kept.pop(handle)
+        self._owned[owner] -= 1
+        if not self._owned[owner]:
+            del self._owned[owner]
+        return thing
 
     def _tell(self, gone: list[Kept]) -> None:
         for thing in gone if self._forget is not None else ():

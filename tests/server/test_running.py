@@ -508,6 +508,21 @@ def test_a_session_that_is_too_old_is_closed_and_made_once_for_calls_at_the_same
     assert closed == list(found)
 
 
+def test_A6_nobody_pushes_out_what_belongs_to_others() -> None:
+    closed: list[str] = []
+    kept: Handles[str] = Handles("transaction", 60.0, at_most=5, forget=closed.append)
+    mine = kept.put("ada", "ada's")
+    theirs = [kept.put("bob", f"bob's {number}") for number in range(8)]
+    assert kept.get("ada", mine) == "ada's"
+    assert closed == [f"bob's {number}" for number in range(4)]
+    assert [kept.find("bob", handle) for handle in theirs[4:]] == [f"bob's {number}" for number in range(4, 8)]
+    for handle in theirs[4:]:
+        kept.pop("bob", handle)
+    for number in range(5):
+        kept.get_or_make("ada", b"ada %d" % number, lambda: "another")
+    assert kept.find("ada", mine) is None and closed[-1] == "ada's", "the longest unused one of her own"
+
+
 def test_O4_a_statement_behind_many_comments_does_not_hold_up_the_server(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "gpudb.audit")
     comments = "/**/" * 20  # the time grew twofold with each
