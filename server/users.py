@@ -64,6 +64,8 @@ class Users:
             state = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
             return {}
+        except OSError as error:
+            raise OperationalError(f"cannot read the file of users: {error.strerror}: {self.path}") from None
         seen = state.st_mtime_ns, state.st_size, state.st_ino
         with self._lock:
             if seen != self._state:
@@ -133,13 +135,20 @@ class Users:
         if self.path is None:
             raise InterfaceError("a database in memory has no users", hint="name a database directory")
         entries = {u.name: {"role": u.role, "salt": u.salt.hex(), "scrypt": u.hash.hex()} for u in users.values()}
-        handle, temporary = tempfile.mkstemp(prefix=".users", dir=self.path.parent)  # mode 0600
+        try:
+            self._replace_file(self.path, json.dumps({"format": 1, "users": entries}, indent=1))
+        except OSError as error:
+            raise OperationalError(f"cannot write the file of users: {error.strerror}: {self.path}") from None
+
+    @staticmethod
+    def _replace_file(path: Path, content: str) -> None:
+        handle, temporary = tempfile.mkstemp(prefix=".users", dir=path.parent)  # mode 0600
         try:
             with os.fdopen(handle, "w") as file:
-                json.dump({"format": 1, "users": entries}, file, indent=1)
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(temporary, self.path)
+            os.replace(temporary, path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise

@@ -311,6 +311,14 @@ def test_what_cannot_be_served_is_a_clear_error(tmp_path: Path, monkeypatch: pyt
         gpudb.server.serve(port=0)
 
 
+def test_users_that_cannot_be_written_or_read_are_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(errors.OperationalError, match="cannot write the file of users: No such file"):
+        Users(tmp_path / "missing" / "users.json").add("ada", "a password", "reader")
+    (tmp_path / "users.json").symlink_to("users.json")
+    with pytest.raises(errors.OperationalError, match="cannot read the file of users: Too many levels"):
+        Users(tmp_path / "users.json").all()
+
+
 def test_a_port_that_is_taken_is_a_clear_error(server: Server) -> None:
     with pytest.raises(errors.OperationalError, match=r"cannot listen at 127\.0\.0\.1"):
         gpudb.server.serve(port=server.port)
