@@ -343,7 +343,9 @@ class WindowEmitter:
         if len(call.arguments) < 3:
             return value
         emitter = ExpressionEmitter(builder, inputs, None)
-        return emitter.choose(found, value, emitter.value(call.arguments[2]), call.type)
+        offset, default = (emitter.value(part) for part in call.arguments[1:])
+        default = replace(default, valid=builder.both(default.valid, offset.valid))  # an offset of NULL finds NULL
+        return emitter.choose(found, value, default, call.type)
 
     def _open(self, reads: list[Any]) -> Stream:
         bound = self.sorted.row_bound
