@@ -45,6 +45,8 @@ def over(node: Any, known: Mapping[str, Over]) -> Over:
         raise BindError(f"the window has PARTITION BY already: {alias.name}", span=span_of(node))
     if order is not None and base.order is not None:
         raise BindError(f"the window has ORDER BY already: {alias.name}", span=span_of(node))
+    if base.spec is not None and "partition_by" in node.args:  # in parentheses: a window of its own
+        raise BindError(f"the window has a frame already: {alias.name}", span=span_of(node))
     return Over(partition or base.partition, order or base.order, spec or base.spec)
 
 

@@ -151,9 +151,10 @@ def _order(binder: ExpressionBinder, parts: Over) -> tuple[tuple[Expression, ...
     """ORDER BY of a window: expressions, and of each whether it descends and NULLs come first."""
     expressions: list[Expression] = []
     directions: list[tuple[bool, bool]] = []
+    in_range = parts.spec is not None and str(parts.spec.args["kind"]).lower() == "range"  # may have offsets from it
     for term in parts.order.expressions if parts.order is not None else ():
         expression = binder.bind(term.this)
-        if isinstance(expression, Literal):
+        if isinstance(expression, Literal) and not in_range:
             binder.context.consume(expression)  # a constant orders nothing
             continue
         expressions.append(expression)
@@ -198,8 +199,8 @@ class _Keys:
 
     def _count(self, node: Any) -> Expression:
         offset = self.binder.bind(node)
-        if not (offset.type.is_integer or offset.type.kind == "NULL"):
-            raise BindError(f"offset of a window frame wants an integer, not {offset.type}", span=offset.span)
+        if not (offset.type.is_numeric or offset.type.kind in ("BOOLEAN", "NULL")):
+            raise BindError(f"offset of a window frame wants a number, not {offset.type}", span=offset.span)
         return cast(self.binder.context, offset, BIGINT)
 
     def _values(self, frame: Frame, nodes: tuple[Any, Any]) -> tuple[Expression | None, Expression | None]:
