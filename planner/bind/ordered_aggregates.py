@@ -289,11 +289,22 @@ class _Aggregation:
                 raise NotSupportedError(f"{call.name} of {type_} is not supported", span=call.span)
             unit = "1" + "0" * type_.scale
             least = f"0.{unit[:0:-1]}"[:-1] + "1" if type_.scale else "1"
-            a, b = (f"({part} * {unit})::BIGINT::DOUBLE" for part in "ab")
-            sql = f"trunc({a} * (1 - f) + {b} * f)::BIGINT * {least}"
-            return self.sql(f"CASE WHEN f = 0 THEN a ELSE {sql} END::{call.type}", a=low, b=high, f=share)
+            a, b = (self.sql(f"(a * {unit})::BIGINT", a=part) for part in (low, high))
+            found = self._between(a, b, share)
+            sql = f"CASE WHEN f = 0 THEN a ELSE x::BIGINT * {least} END::{call.type}"
+            return self.sql(sql, a=low, f=share, x=found)
         sql = f"(CASE WHEN f = 0 THEN a::DOUBLE ELSE a::DOUBLE * (1 - f) + b::DOUBLE * f END)::{call.type}"
         return self.sql(sql, a=low, b=high, f=share)
+
+    def _between(self, a: Expression, b: Expression, share: Expression) -> Expression:
+        """The whole number (a double) of a + (b - a) * share, a sum rounded once: the product is made of exact parts."""
+        distance = self.sql("(b - a)::DOUBLE", a=a, b=b)
+        f, high = (self.sql(sql, x=x) for sql, x in ((_HIGH_OF_SHARE, share), (_HIGH_OF_DISTANCE, distance)))
+        g, low = (self.sql("x - y", x=x, y=y) for x, y in ((share, f), (distance, high)))
+        product = self.sql("l * f", l=low, f=f)
+        whole = self.sql("a + h * f + floor(p)", a=a, h=high, f=f, p=product)
+        rest = self.sql("(p - floor(p) + h * g) + l * g", p=product, h=high, l=low, g=g)
+        return self.sql("trunc(w + r)", w=whole, r=rest)
 
 
 def _present(value: Expression) -> Expression:
@@ -302,6 +313,8 @@ def _present(value: Expression) -> Expression:
 
 _COUNT = AggregateCall(BIGINT, "count_star", ())
 _SHARE = "(n - 1) * q - floor((n - 1) * q)"
+_HIGH_OF_SHARE = "floor(x * 67108864) / 67108864"  # 2**26: products of halves are exact doubles
+_HIGH_OF_DISTANCE = "floor(x / 67108864) * 67108864"
 
 
 def _families(calls: Sequence[AggregateCall]) -> list[list[AggregateCall]]:
