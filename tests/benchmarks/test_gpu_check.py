@@ -84,7 +84,7 @@ def test_parity_finds_a_device_whose_answers_differ_in_a_byte(tmp_path: Path) ->
         machine.device.export = wrong
         assert not parity.check(machine, Budget(3), 1, report)
     problems = [line for line in lines_of(tmp_path / "lines") if "problem" in line]
-    assert problems and all("row " in line["problem"] for line in problems)
+    assert any("row " in line["problem"] for line in problems)  # others: a wrong number makes other groups of texts
 
 
 @pytest.mark.slow
