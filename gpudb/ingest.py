@@ -29,6 +29,7 @@ from gpudb.statement_catalog import StatementCatalog
 from gpudb.statements import append_rows
 from gpudb.storage.arrow import columns_of, sql_type
 from gpudb.storage.table import Columns, TableBuilder
+from gpudb.storage.transaction import Transaction
 from gpudb.types import SqlType
 
 PRODUCERS_KEPT = 1000  # of all clients; each takes 100 bytes in every manifest
@@ -110,8 +111,7 @@ def _ingested(
                 digest.update(batch.serialize())
             count += batch.num_rows
             yield batch
-        if session.transaction is not transaction:  # no lock is held while a client takes its time
-            raise TransactionError("the transaction ended while its rows came", hint="none of them is kept")
+        check_transaction(session, transaction)
 
     known = _known(session, numbered)
     if numbered is not None and known is not None and numbered.sequence <= known.sequence:
@@ -208,6 +208,12 @@ def _take_in(session: Session, target: Target, schema: pa.Schema, batches: Itera
         if there:
             session.write(catalog, {target.name: None})  # with the values that its columns default to
         session.write(catalog, {target.name: builder.finish(target.name)})
+
+
+def check_transaction(session: Session, transaction: Transaction | None) -> None:
+    """TransactionError unless this is still the open one: no lock is held while a client takes its time with its rows."""
+    if session.transaction is not transaction:
+        raise TransactionError("the transaction ended while its rows came", hint="none of them is kept")
 
 
 def check_batch(batch: pa.RecordBatch) -> None:

@@ -32,7 +32,7 @@ from gpudb.errors import (
     OperationalError,
 )
 from gpudb.flight_sql import END_MARKER, TYPE_URL, MalformedMessage, encode, message, pack, parse, unpack
-from gpudb.ingest import Arrival, Numbered, Target, ingest
+from gpudb.ingest import Arrival, Numbered, Target, check_transaction, ingest
 from gpudb.planner import statements
 from gpudb.server import audit, metadata, own_statements
 from gpudb.server.authentication import Authenticator, Caller, CallerMiddlewareFactory, OpenHandshake
@@ -367,15 +367,22 @@ class FlightSqlServer(fl.FlightServerBase):
             schema = reader.schema
         except pa.ArrowException as error:
             raise DataError(f"the stream is not valid Arrow: {first_line(error)}") from None
-        if session.transaction is not None:
-            return ingest(session, target, schema, batches, numbered)
+        transaction = session.transaction
         begun: list[pa.RecordBatch] = []
         size = 0
-        for batch in batches:
-            begun.append(batch)
-            size += batch.nbytes
-            if size > GROUPED_BYTES:  # streamed into the table by itself, so that it is not all in memory
-                return ingest(session, target, schema, itertools.chain(begun, batches), numbered)
+        try:
+            for batch in batches:  # statements of the transaction wait for what is streamed into it, not for these
+                begun.append(batch)
+                size += batch.nbytes
+                if size > GROUPED_BYTES:
+                    break
+            check_transaction(session, transaction)
+        except BaseException:
+            if transaction is not None:
+                transaction.rollback()  # an error aborts it, as one of a statement does
+            raise
+        if transaction is not None or size > GROUPED_BYTES:  # streamed by itself, so that it is not all in memory
+            return ingest(session, target, schema, itertools.chain(begun, batches), numbered)
         arrival = Arrival(target, schema, begun, numbered)
         arrival.check()
         return self.committer.commit(arrival)

@@ -23,7 +23,7 @@ import pytest
 
 import gpudb.server
 from gpudb import errors
-from gpudb.flight_sql import encode, pack, parse
+from gpudb.flight_sql import encode, pack, parse, unpack
 from gpudb.server import audit
 from gpudb.server.authentication import Caller
 from gpudb.server.command import configuration
@@ -457,6 +457,41 @@ def test_an_ingest_is_shown_killed_and_refused_as_a_statement_is(small: Server) 
             writer.close()
     finally:
         small._flight.running.draining = False
+
+
+def test_statements_of_a_transaction_do_not_wait_for_rows_that_a_client_is_slow_to_send(small: Server) -> None:
+    client = Client(small)
+    (answer,) = client.flight.do_action(
+        fl.Action("BeginTransaction", pack("ActionBeginTransactionRequest")), client.options
+    )
+    handle = unpack(answer.body.to_pybytes())[1].transaction_id
+    rows = pa.record_batch({"a": [1, 2, 3]})
+
+    def run(sql: str) -> list[dict[str, Any]]:
+        command = pack("CommandStatementQuery", query=sql, transaction_id=handle)
+        info = client.flight.get_flight_info(fl.FlightDescriptor.for_command(command), hurried)
+        return client.flight.do_get(info.endpoints[0].ticket, hurried).read_all().to_pylist()
+
+    header = (b"authorization", f"Bearer {small.token}".encode())
+    hurried = fl.FlightCallOptions(headers=[header], timeout=10)
+    command = pack(
+        "CommandStatementIngest",
+        table="slow",
+        transaction_id=handle,
+        table_definition_options={"if_not_exist": 2, "if_exists": 2},
+    )
+    run("CREATE TABLE slow (a BIGINT)")
+    writer, answers = client.flight.do_put(fl.FlightDescriptor.for_command(command), rows.schema, client.options)
+    writer.write_batch(rows)
+    receiving(small)
+    time.sleep(0.1)  # until the batch is there
+    assert run("SELECT count(*) AS n FROM slow") == [{"n": 0}]
+    writer.done_writing()
+    assert parse("DoPutUpdateResult", answers.read().to_pybytes()).record_count == 3
+    writer.close()
+    assert run("SELECT count(*) AS n FROM slow") == [{"n": 3}]
+    request = pack("ActionEndTransactionRequest", transaction_id=handle, action=2)
+    assert list(client.flight.do_action(fl.Action("EndTransaction", request), client.options)) == []
 
 
 def test_a_server_answers_only_once_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
