@@ -338,7 +338,10 @@ class _Printer:
         """With ASC, DESC and NULLS as they were written; sqlglot's tree has defaults in their place."""
         place = span_of(term.this)
         written = _DIRECTION.match(self.sql, place[1]) if place else None
-        return " ".join([self.print(term.this), *(written[0].strip(" )\t\n").upper().split() if written else ())])
+        words = written[0].strip(" )\t\n").upper().split() if written else []
+        if not words:  # behind an expression that ends with a keyword: what is no default was written
+            words = ["DESC"] * bool(term.args.get("desc")) + ["NULLS FIRST"] * bool(term.args.get("nulls_first"))
+        return " ".join([self.print(term.this), *words])
 
     def frame(self, spec: Any) -> str:
         """A frame, "" for the one that a window has anyway."""
