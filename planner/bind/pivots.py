@@ -107,6 +107,10 @@ class _Pivot:
                 span=span_of(field),
                 hint="name the values: they make columns",
             )
+        if field.args.get("query") is not None:
+            raise NotSupportedError("PIVOT with IN (SELECT ...) is not supported", span=span_of(field))
+        if field.this.key == "neg" or (field.this.key != "extract" and field.this.args.get("expression") is not None):
+            raise NotSupportedError("PIVOT by a condition is not supported", span=span_of(field), hint="(x + 1) IN (2)")
         column = self.binder.bind(field.this)
         found: dict[str, Expression] = {}
         for item in field.expressions:
