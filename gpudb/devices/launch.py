@@ -40,7 +40,9 @@ IndexLaunch = _struct(
 RunsLaunch = _struct("RunsLaunch", "order word begins counts", "rows plus size")
 InvertLaunch = _struct("InvertLaunch", "order places", "rows")
 WindowLaunch = _struct(
-    "WindowLaunch", "column x y keep bounds sums prefix nodes words", "rows stride runs workers greatest kind less"
+    "WindowLaunch",
+    "column x y keep bounds sums prefix nodes words cancel",
+    "rows stride runs workers greatest kind less",
 )
 PairsLaunch = _struct("PairsLaunch", "counts sums offsets", "rows least workers")
 BitsLaunch = _struct("BitsLaunch", "source target ones", "rows")

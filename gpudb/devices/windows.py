@@ -54,6 +54,7 @@ def frame_words(
             workers=blocks * device.lanes,
             greatest=word.kind == "greatest",
             less=word.less,
+            cancel=device.cancel_word(run),
         )
         if not rows:
             continue
@@ -66,6 +67,7 @@ def frame_words(
             device.launch("gpudb_window_exact", arguments, blocks)
         else:
             _extreme(device, arguments, columns[0], blocks, run)
+    run.check()
     return table
 
 

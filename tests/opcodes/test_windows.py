@@ -12,6 +12,7 @@ from gpudb.devices.reference import ReferenceDevice
 from gpudb.opcodes.evaluate import from_order_words
 from gpudb.program import FrameWord
 from gpudb.types import RegisterType
+from tests.devices.poisoned import POISON, PoisonedDevice
 from tests.opcodes.pipelines import Builder, Column, assert_same, device, emitted_values, new_run, stored
 from tests.opcodes.test_blocks import assert_same_rows, everywhere, floats, seeded
 
@@ -111,3 +112,13 @@ def test_words_of_frames(where: Any, rows: int, shape: str) -> None:
             except OverflowError:
                 continue
             assert from_order_words(R.F64, found[row : row + 1, 4])[0] == total
+
+
+def test_a_cancelled_statement_does_not_go_on_with_the_frames_of_its_rows() -> None:
+    at, rows, run = PoisonedDevice(1), 100, new_run()
+    run.cancel[0] = 1
+    run.check = lambda: None  # type: ignore[method-assign]  # the kernel has begun when somebody cancels
+    x, keep = at.from_host(np.ones(rows)), at.from_host(np.ones(rows, np.uint8))
+    frame = [(stored(np.zeros(rows, int), R.U32), stored(np.arange(rows) + 1, R.U32))]
+    table = at.frame_words([frame], [(FrameWord("sum", (), 0), [x, keep])], rows, run)
+    assert set(at.to_host(table.arrays["words"], np.uint8, rows * 8)) == {POISON}
