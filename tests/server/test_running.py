@@ -27,7 +27,7 @@ from gpudb.flight_sql import encode, pack, parse, unpack
 from gpudb.server import audit
 from gpudb.server.authentication import Caller
 from gpudb.server.command import configuration
-from gpudb.server.flight import END_SECONDS, Server, run_all
+from gpudb.server.flight import Server, run_all
 from gpudb.server.limited_settings import LimitedSettings
 from gpudb.server.running import Statements
 from gpudb.server.sessions import Handles
@@ -411,7 +411,7 @@ def test_the_end_of_a_server_waits_for_no_stream_that_its_client_leaves_open(tmp
         receiving(server)
         began = time.monotonic()
         server.close()
-        assert END_SECONDS <= time.monotonic() - began < 5, "by itself it would not have ended"
+        assert time.monotonic() - began < 5, "it waits for its client"
     with gpudb.connect(tmp_path / "db") as connection:
         assert connection.session.tables() == []
 
@@ -425,7 +425,7 @@ def test_the_end_of_a_server_waits_for_no_client_who_reads_nothing() -> None:
         time.sleep(0.3)  # until the next message waits for its reader
         began = time.monotonic()
         server.close()
-        assert END_SECONDS <= time.monotonic() - began < 5, "by itself it would not have ended"
+        assert time.monotonic() - began < 5, "it waits for its client"
 
 
 def test_an_ingest_is_shown_killed_and_refused_as_a_statement_is(small: Server) -> None:
