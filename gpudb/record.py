@@ -38,7 +38,7 @@ def record(cls: Any = None, /, *, frozen: bool = True, eq: bool = True) -> Any:
 def replace(record: Made, /, **changes: Any) -> Made:
     """A copy of a record with other values in these fields: `dataclasses.replace`, in 1 us and not 7."""
     kind = type(record)
-    known: Mapping[str, Any] = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    known: Mapping[str, Any] = kind.__dataclass_fields__  # type: ignore[attr-defined]  # a dataclass has them
     assert changes.keys() <= known.keys(), f"no such field of {kind.__qualname__}: {changes.keys() - known.keys()}"
     assert not hasattr(kind, "__post_init__"), f"what {kind.__qualname__} makes of its fields is not made anew"
     old = record.__dict__

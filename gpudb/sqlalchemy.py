@@ -280,7 +280,7 @@ class GpudbDialect(default.DefaultDialect):
         return [f":memory:engine {next(_memory_numbers)}" if in_memory else url.database], options
 
     def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
-        return isinstance(e, self.dbapi.InterfaceError) and "connection is closed" in str(e)  # type: ignore[union-attr]
+        return isinstance(e, self.dbapi.InterfaceError) and "connection is closed" in str(e)  # type: ignore[union-attr]  # set once it is used
 
     def _get_server_version_info(self, connection: Any) -> tuple[int, ...]:
         shown = connection.exec_driver_sql("SELECT version()").scalar()
@@ -406,7 +406,7 @@ class GpudbFlightDialect(GpudbDialect):
     supports_statement_cache = True
 
     def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
-        gone = isinstance(e, self.dbapi.OperationalError) and "cannot be reached" in str(e)  # type: ignore[union-attr]
+        gone = isinstance(e, self.dbapi.OperationalError) and "cannot be reached" in str(e)  # type: ignore[union-attr]  # set once it is used
         return gone or super().is_disconnect(e, connection, cursor)
 
     def create_connect_args(self, url: URL) -> Any:

@@ -164,7 +164,7 @@ class _Sets:
         for call, final in zip(self.calls, self.finals, strict=True):
             value = final(parts)
             if call.name == "grouping":
-                bits = [str(int(argument.index not in places)) for argument in call.arguments]  # type: ignore[attr-defined]
+                bits = [str(int(argument.index not in places)) for argument in call.arguments]  # type: ignore[attr-defined]  # Columns
                 value = Literal(BIGINT, int("".join(bits), 2))
             expressions.append(value)
             columns.append((call.name, call.type))

@@ -119,11 +119,12 @@ class _Pivot:
             if not isinstance(value, Literal):
                 raise NotSupportedError("PIVOT wants constants", span=span_of(tree))
             self.context.consume(value)
+            null: Expression = IsNull(BOOLEAN, column)
             if value.value is None:
-                name, condition = "NULL", IsNull(BOOLEAN, column)
+                name, condition = "NULL", null
             else:
                 name = _spelled(value)
-                condition = compare(self.context, "=", column, value)  # type: ignore[assignment]
+                condition = compare(self.context, "=", column, value)
             if item is not tree:
                 name = plain(item.args["alias"].name)
             if name in found:

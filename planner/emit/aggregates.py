@@ -505,10 +505,11 @@ class Feed:
         parts = [self.emitter.decoded(value) for value in values]
         scales = [self._scale(part, argument) for part, argument in zip(parts, call.arguments, strict=True)]
         columns = [self.emitter.in_register(part, R.F64) for part in parts]
-        if None in scales:
+        known = [scale for scale in scales if scale is not None]
+        if len(known) < len(scales):
             return self.moments(name, columns, valid)
-        word = self._lane_moments(name, columns, valid, scales)  # type: ignore[arg-type]  # none is None
-        factor = 1.0 / (scales[0] * scales[-1])  # type: ignore[operator]
+        word = self._lane_moments(name, columns, valid, known)
+        factor = 1.0 / (known[0] * known[-1])
         return self._of_moments(name, counted, word, "Lane", factor)
 
     def moments(self, name: str, columns: list[Operand], valid: Operand | None) -> Finish:
