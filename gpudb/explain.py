@@ -33,7 +33,8 @@ from gpudb.program import (
     StepSource,
     TableSource,
 )
-from gpudb.session import Result, Session
+from gpudb.result import Result
+from gpudb.session import Session
 from gpudb.statement_catalog import StatementCatalog
 from gpudb.types import BIGINT, DOUBLE, INTEGER, VARCHAR, SqlType
 

@@ -7,13 +7,12 @@ one walk, whose steps share its state.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -37,6 +36,7 @@ from gpudb.errors import (
 from gpudb.parameters import typed_parameters
 from gpudb.program import Program, TableSource
 from gpudb.record import record
+from gpudb.result import Result
 from gpudb.settings import Settings
 from gpudb.statement_catalog import StatementCatalog
 from gpudb.storage import database as storage
@@ -84,30 +84,6 @@ class CachedPlan:
     types: tuple[SqlType, ...]
     consumed: tuple[tuple[int, Any], ...]
     states: tuple[tuple[str, object], ...]
-
-
-@record(frozen=False)
-class Result:
-    """The rows of one statement, or the number of rows it changed.
-
-    rowcount  rows changed by INSERT, COPY and CREATE TABLE AS; -1 for queries
-    receipt   how it ran; complete once the last batch has been read
-    """
-
-    schema: pa.Schema
-    types: list[SqlType]
-    rowcount: int = -1
-    receipt: dict[str, Any] = field(default_factory=dict)
-    _batches: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, once."""
-        return self._batches
-
-    def table(self) -> pa.Table:
-        """All rows, with the receipt in the schema's metadata under `gpudb.receipt`."""
-        batches = list(self.batches())  # the receipt is complete after them
-        return pa.Table.from_batches(batches, self.schema.with_metadata({"gpudb.receipt": json.dumps(self.receipt)}))
 
 
 @record

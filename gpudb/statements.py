@@ -20,7 +20,8 @@ from gpudb.errors import (
     TransactionError,
 )
 from gpudb.planner import statements
-from gpudb.session import Result, Session
+from gpudb.result import Result
+from gpudb.session import Session
 from gpudb.statement_catalog import StatementCatalog
 from gpudb.storage.changes import with_column, with_name_of_column, with_values, without_column, without_rows
 from gpudb.storage.database import Change

@@ -34,6 +34,7 @@ from gpudb.errors import (
 from gpudb.flight_sql import END_MARKER, TYPE_URL, MalformedMessage, encode, message, pack, parse, unpack
 from gpudb.ingest import Arrival, Numbered, Target, check_transaction, ingest
 from gpudb.planner import statements
+from gpudb.result import Result
 from gpudb.server import audit, metadata, own_statements
 from gpudb.server.authentication import Authenticator, Caller, CallerMiddlewareFactory, OpenHandshake
 from gpudb.server.configuration import Configuration
@@ -47,7 +48,7 @@ from gpudb.server.running import Statement, Statements
 from gpudb.server.session_options import session_options, set_session_options
 from gpudb.server.sessions import ClientSession, Prepared, Sessions, Ticket, parameter_rows
 from gpudb.server.users import Users
-from gpudb.session import Database, Result, Session
+from gpudb.session import Database, Session
 from gpudb.storage.file_access import FileAccess
 from gpudb.types import BIGINT
 

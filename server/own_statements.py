@@ -8,9 +8,10 @@ import time
 import pyarrow as pa
 
 from gpudb.planner import statements
+from gpudb.result import Result
 from gpudb.server.authentication import Caller
 from gpudb.server.running import Statements
-from gpudb.session import Description, Result
+from gpudb.session import Description
 from gpudb.types import BIGINT, DOUBLE, VARCHAR
 
 _SHOW = re.compile(r"\s*SHOW\s+QUERIES\s*;?\s*", re.IGNORECASE)

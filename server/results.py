@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from gpudb.result import Result
 from gpudb.server.failures import Failures
-from gpudb.session import Result
 
 MESSAGE_BYTES = 4 << 20  # of a batch that is sent: clients written in Go refuse messages past 16 MiB
 MESSAGE_ROWS = 1 << 16

@@ -11,9 +11,9 @@ the server's errors the same errors again.
 from __future__ import annotations
 
 from gpudb.client.address import SCHEMES, Address
-from gpudb.client.session import RemoteResult, RemoteSession
+from gpudb.client.session import RemoteSession
 
-__all__ = ["SCHEMES", "Address", "RemoteResult", "RemoteSession", "is_address"]
+__all__ = ["SCHEMES", "Address", "RemoteSession", "is_address"]
 
 
 def is_address(path: str) -> bool:

@@ -14,7 +14,6 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -36,6 +35,7 @@ from gpudb.errors import (
 )
 from gpudb.parameters import typed_parameters
 from gpudb.record import record
+from gpudb.result import Result
 from gpudb.storage.arrow import sql_type
 from gpudb.types import BIGINT, HUGEINT, INTERVAL, SqlType
 
@@ -54,29 +54,6 @@ class RemoteTransaction:
     """An open transaction, as far as this side knows."""
 
     aborted: bool = False
-
-
-@record(frozen=False)
-class RemoteResult:
-    """The rows of one statement, or the number of rows it changed; see `session.Result`.
-
-    receipt  how it ran; complete once the last batch has been read
-    """
-
-    schema: pa.Schema
-    types: list[SqlType]
-    rowcount: int = -1
-    receipt: dict[str, Any] = field(default_factory=dict)
-    _batches: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, once."""
-        return self._batches
-
-    def table(self) -> pa.Table:
-        """All rows, with the receipt in the schema's metadata under `gpudb.receipt`."""
-        batches = list(self.batches())
-        return pa.Table.from_batches(batches, self.schema.with_metadata({"gpudb.receipt": json.dumps(self.receipt)}))
 
 
 class RemoteSession:
@@ -134,14 +111,14 @@ class RemoteSession:
 
     # ------------------------------------------------------------------------------------- statements
 
-    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> RemoteResult:
+    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> Result:
         """Run exactly one statement.  Errors are those that the same statement has in this process."""
         if self._closed:
             raise InterfaceError("the session is closed")
         typed_parameters(parameters)  # raises what it raises there, before anything is sent
         return self._guarded(sql, lambda: self._execute(sql, parameters))
 
-    def _guarded(self, sql: str, job: Callable[[], RemoteResult]) -> RemoteResult:
+    def _guarded(self, sql: str, job: Callable[[], Result]) -> Result:
         """Run a statement; note what it does to the open transaction."""
         found = _TRANSACTION.match(sql)
         word = found[1].lower() if found else ""
@@ -157,7 +134,7 @@ class RemoteSession:
             self.transaction = None if word in _ENDS else RemoteTransaction()
         return result
 
-    def execute_all(self, sql: str, sets: Sequence[Any]) -> RemoteResult | None:
+    def execute_all(self, sql: str, sets: Sequence[Any]) -> Result | None:
         """Run an INSERT for all sets of positional parameters as one; None where their values have no common types."""
         names = [str(position) for position in range(1, len(sets[0]) + 1)]
         columns = []
@@ -170,11 +147,11 @@ class RemoteSession:
                 return None
         batch = pa.RecordBatch.from_arrays(columns, names=names)
 
-        def run() -> RemoteResult:
+        def run() -> Result:
             with self._prepared(sql) as handle:
                 command = flight_sql.pack("CommandPreparedStatementUpdate", prepared_statement_handle=handle)
                 answer = flight_sql.parse("DoPutUpdateResult", self._put(command, batch))
-                return RemoteResult(pa.schema([("Count", pa.int64())]), [BIGINT], int(answer.record_count))
+                return Result(pa.schema([("Count", pa.int64())]), [BIGINT], int(answer.record_count))
 
         return self._guarded(sql, run)
 
@@ -236,7 +213,7 @@ class RemoteSession:
                 self.transaction.aborted = True
             raise
 
-    def _execute(self, sql: str, parameters: Any) -> RemoteResult:
+    def _execute(self, sql: str, parameters: Any) -> Result:
         self._sql = sql
         with as_gpudb_errors():
             if not parameters:
@@ -277,7 +254,7 @@ class RemoteSession:
                 answer = reader.read()
             return b"" if answer is None else answer.to_pybytes()
 
-    def _fetched(self, command: bytes) -> RemoteResult:
+    def _fetched(self, command: bytes) -> Result:
         """Plan and run a command; what changes something is over when this returns, other rows come as they are read."""
         info = self._client.get_flight_info(fl.FlightDescriptor.for_command(command), self._options)
         self._running = info
@@ -291,13 +268,13 @@ class RemoteSession:
         batches = self._stream(reader, receipt, last)
         if NO_ROWS not in (schema.metadata or {}):
             schema = schema.remove_metadata()
-            return RemoteResult(schema, [_type_of(one) for one in schema], -1, receipt, batches)
+            return Result(schema, [_type_of(one) for one in schema], -1, receipt, batches)
         kept = list(batches)
         rowcount = int(last.get("rowcount", -1))
         if rowcount < 0:
-            return RemoteResult(pa.schema([]), [], -1, receipt)
+            return Result(pa.schema([]), [], -1, receipt)
         schema = schema.remove_metadata()
-        return RemoteResult(schema, [_type_of(one) for one in schema], rowcount, receipt, iter(kept))
+        return Result(schema, [_type_of(one) for one in schema], rowcount, receipt, iter(kept))
 
     def _stream(self, reader: Any, receipt: dict[str, Any], last: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """The batches of a stream; the receipt behind the last one is put where it was promised."""

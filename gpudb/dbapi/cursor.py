@@ -11,13 +11,12 @@ import pyarrow as pa
 from gpudb import errors
 from gpudb.dbapi.insert_all import Parameters, insert_all
 from gpudb.dbapi.rows import python_rows
-from gpudb.session import Result
+from gpudb.result import Result
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
-    from gpudb.client import RemoteResult
     from gpudb.dbapi.connection import Connection
 
 RETURNS_NOTHING = "executemany() is for statements that return nothing; use execute()"
@@ -27,7 +26,7 @@ ROWS_CONVERTED_AT_ONCE = 4096  # bounds the Python objects alive while a large b
 class CollectedResult:
     """A result set read to its end while the statements after it ran; used like a Result."""
 
-    def __init__(self, result: Result | RemoteResult) -> None:
+    def __init__(self, result: Result) -> None:
         self._table = result.table()
         self.schema = self._table.schema
         self.types = result.types
@@ -41,7 +40,7 @@ class CollectedResult:
         return self._table
 
 
-def returns_rows(result: Result | RemoteResult | CollectedResult) -> bool:
+def returns_rows(result: Result | CollectedResult) -> bool:
     """A query does; the session gives the number of changed rows as a row too, which PEP 249 puts into `rowcount`."""
     return bool(result.schema.names) and result.rowcount < 0
 
@@ -76,8 +75,8 @@ class Cursor:
         self.rownumber: int | None = None
         self.description: list[tuple[Any, ...]] | None = None
         self._closed = False
-        self._result: Result | RemoteResult | CollectedResult | None = None
-        self._later: list[Result | RemoteResult | CollectedResult] = []
+        self._result: Result | CollectedResult | None = None
+        self._later: list[Result | CollectedResult] = []
         # While a result is read: its batches once reading has begun, the batch being read up to _offset, and the
         # rows converted from it, which begin at its row _rows_start.
         self._batches: Iterator[pa.RecordBatch] | None = None
@@ -113,7 +112,7 @@ class Cursor:
                 raise errors.ProgrammingError("there is no statement in the text")
             if parameters:
                 raise errors.InterfaceError("parameters need a single statement; given: " + str(len(statements)))
-            sets: list[Result | RemoteResult | CollectedResult] = []
+            sets: list[Result | CollectedResult] = []
             for number, statement in enumerate(statements):
                 result = session.execute(statement)
                 if returns_rows(result):
@@ -135,7 +134,7 @@ class Cursor:
         if has_returning(sql):
             raise errors.InterfaceError(RETURNS_NOTHING)
         with self.connection._lock:
-            result: Result | RemoteResult | None = insert_all(session, sql, sets)
+            result: Result | None = insert_all(session, sql, sets)
             total = result.rowcount if result is not None else 0
             for parameters in sets if result is None else []:
                 result = session.execute(sql, parameters)
@@ -285,7 +284,7 @@ class Cursor:
         self.rownumber = None
         self.description = None
 
-    def _stand_on(self, result: Result | RemoteResult | CollectedResult) -> None:
+    def _stand_on(self, result: Result | CollectedResult) -> None:
         self._result = result
         self.rowcount = result.rowcount
         if returns_rows(result):
@@ -300,7 +299,7 @@ class Cursor:
             raise errors.InterfaceError("the cursor is closed")
         self.connection._check_open()
 
-    def _current(self) -> Result | RemoteResult | CollectedResult:
+    def _current(self) -> Result | CollectedResult:
         """The result being read; an error when there is none."""
         self._check_open()
         if self._result is None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from gpudb.session import Result, Session
+from gpudb.result import Result
+from gpudb.session import Session
 
 if TYPE_CHECKING:
-    from gpudb.client import RemoteResult, RemoteSession
+    from gpudb.client import RemoteSession
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
@@ -24,7 +25,7 @@ _INSERT_ALL = re.compile(
 )
 
 
-def insert_all(session: Session | RemoteSession, sql: str, sets: list[Parameters]) -> Result | RemoteResult | None:
+def insert_all(session: Session | RemoteSession, sql: str, sets: list[Parameters]) -> Result | None:
     """Run `INSERT INTO t VALUES (?, ?)` over all sets as one INSERT ... SELECT from an Arrow table; a server does the same.
 
     None when the statement or the values have another form: then each set is a statement of its own.

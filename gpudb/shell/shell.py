@@ -24,8 +24,9 @@ from gpudb.shell.statements import StatementReader
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpudb.client import RemoteResult, RemoteSession
-    from gpudb.session import Database, Result, Session
+    from gpudb.client import RemoteSession
+    from gpudb.result import Result
+    from gpudb.session import Database, Session
 
 ROWS_BETWEEN_STOPS = 65_536  # bounds the text held in memory as well
 EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
@@ -67,7 +68,7 @@ class Settings:
 class StoppableRows:
     """A result whose batches stop coming once `stop` is set: Ctrl-C works while rows are written, too."""
 
-    def __init__(self, result: Result | RemoteResult, stop: threading.Event) -> None:
+    def __init__(self, result: Result, stop: threading.Event) -> None:
         self.schema, self.types = result.schema, result.types
         self._batches, self._stop = result.batches(), stop
 
@@ -223,7 +224,7 @@ class Shell:
             device = result.receipt.get("device")
             print(f"{counted}{elapsed:.1f} ms{f' on {device}' if device else ''}", file=sys.stderr)
 
-    def _execute_and_write(self, sql: str, stop: threading.Event) -> tuple[int, Result | RemoteResult]:
+    def _execute_and_write(self, sql: str, stop: threading.Event) -> tuple[int, Result]:
         """(rows written or changed, -1 for neither; the result)"""
         result = self.session.execute(sql)
         if not result.schema.names or result.rowcount >= 0:  # the number of changed rows is for .timer
