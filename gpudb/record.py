@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from functools import cache
 from itertools import pairwise
 from operator import attrgetter
+from types import CodeType, FunctionType
 from typing import Any, TypeVar, dataclass_transform, overload
 
 Class = TypeVar("Class", bound=type)
@@ -78,29 +80,57 @@ def _has_default(member: Field[Any]) -> bool:
 
 
 def _compiled(cls: type, members: tuple[Field[Any], ...], frozen: bool) -> Callable[..., None]:
-    """The one method whose arguments differ from class to class, so that Python must be written for it."""
+    """The one method whose arguments differ from class to class: code of the same form, with this class's names in it.
+
+    Compiling takes 140 us, renaming 16: a new query shape's first run meets up to 20 classes for the first time.
+    """
+    members = tuple(
+        member for member in members if member.init or _has_default(member)
+    )  # __post_init__ sets the others
+    names = {f"f{place}": member.name for place, member in enumerate(members)}
     given: dict[str, Any] = {"set_field": object.__setattr__}
     positional, named, lines = ["self"], ["*"], []
-    for member in members:
-        name, default = member.name, f"default_{member.name}"
-        value = name
-        if member.default is not MISSING:
-            given[default] = member.default
-        elif member.default_factory is not MISSING:
-            given[default] = member.default_factory
-            value = f"{default}() if {name} is {default} else {name}" if member.init else f"{default}()"
+    for place, member in zip(names, members, strict=True):
+        value = place
+        if member.default_factory is not MISSING:
+            given[f"make_{place}"] = member.default_factory
+            value = f"make_{place}() if {place} is make_{place} else {place}" if member.init else f"make_{place}()"
+        elif not member.init:
+            given[f"make_{place}"] = member.default
+            value = f"make_{place}"
         if member.init:
-            (named if member.kw_only else positional).append(f"{name}={default}" if default in given else name)
-        elif default not in given:
-            continue  # __post_init__ sets it
-        lines.append(f"  set_field(self, {name!r}, {value})" if frozen else f"  self.{name} = {value}")
+            (named if member.kw_only else positional).append(place)
+        lines.append(f"  set_field(self, {place!r}, {value})" if frozen else f"  self.{place} = {value}")
     if hasattr(cls, "__post_init__"):
         lines.append("  self.__post_init__()")
     parameters = ", ".join(positional + (named if len(named) > 1 else []))
-    exec("\n".join([f"def __init__({parameters}):", *(lines or ["  pass"])]), given)
-    made: Callable[..., None] = given["__init__"]
+    code = _code("\n".join([f"def __init__({parameters}):", *(lines or ["  pass"])]))
+
+    def renamed(known: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(names.get(name, name) if isinstance(name, str) else name for name in known)
+
+    code = code.replace(
+        co_varnames=renamed(code.co_varnames), co_names=renamed(code.co_names), co_consts=renamed(code.co_consts)
+    )
+    defaults = {member.name: _default(member) for member in members if member.init and _has_default(member)}
+    keywords = {member.name for member in members if member.kw_only}
+    made = FunctionType(code, given, "__init__", tuple(defaults[name] for name in defaults if name not in keywords))
+    made.__kwdefaults__ = {name: value for name, value in defaults.items() if name in keywords}
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     return made
+
+
+def _default(member: Field[Any]) -> Any:
+    """What stands for a value that is not given: the value, or the factory that makes one."""
+    return member.default if member.default is not MISSING else member.default_factory
+
+
+@cache
+def _code(source: str) -> CodeType:
+    """The code of the one function in a source text."""
+    given: dict[str, FunctionType] = {}
+    exec(source, given)
+    return given["__init__"].__code__
 
 
 def _equality(compared: tuple[str, ...], frozen: bool) -> dict[str, Any]:
