@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
 
-from benchmarks.tables import table_of
+from benchmarks.tables import table_of, write_chunks
 
 FORMAT = 1  # part of the folder's name: raise it when the same seed gives other rows
-CHUNK_ROWS = 1 << 20
 
 
 def write_groupby(folder: Path, rows: int, groups: int, seed: int) -> dict[str, str]:
@@ -36,7 +33,7 @@ def write_groupby(folder: Path, rows: int, groups: int, seed: int) -> dict[str, 
             v3=np.round(rng.uniform(0, 100, count), 6),
         )
 
-    return {"x": write(path, rows, chunk)}
+    return {"x": write_chunks(path, rows, chunk)}
 
 
 def write_join(folder: Path, rows: int, seed: int) -> dict[str, str]:
@@ -45,10 +42,10 @@ def write_join(folder: Path, rows: int, seed: int) -> dict[str, str]:
     sizes = [max(10, rows // 1_000_000), max(10, rows // 1_000), rows]
     rng = np.random.default_rng([seed, 1])
     left, right = zip(*(key_sides(size, rng) for size in sizes), strict=True)
-    paths = {"x": write(folder / "x.parquet", rows, joined(left, 3, "v1", rows, False, seed))}
+    paths = {"x": write_chunks(folder / "x.parquet", rows, joined(left, 3, "v1", rows, False, seed))}
     for number, (name, size) in enumerate(zip(("small", "medium", "big"), sizes, strict=True)):
         chunk = joined(right, number + 1, "v2", size, True, seed + number + 1)
-        paths[name] = write(folder / f"{name}.parquet", size, chunk)
+        paths[name] = write_chunks(folder / f"{name}.parquet", size, chunk)
     return paths
 
 
@@ -81,18 +78,3 @@ def spelled(numbers: np.ndarray, digits: int) -> pa.Array:
     distinct, codes = np.unique(numbers, return_inverse=True)
     names = pa.array([f"id{number:0{digits}}" for number in distinct.tolist()])
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), names).cast(pa.string())
-
-
-def write(path: Path, rows: int, chunk: Callable[[int, int], pa.Table]) -> str:
-    """Writes a table, a row group at a time, unless it is there already.  chunk: (first row, rows) → those rows."""
-    if path.exists():
-        return str(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    first = chunk(0, min(rows, CHUNK_ROWS))
-    with parquet.ParquetWriter(partial, first.schema) as writer:
-        writer.write_table(first)
-        for start in range(CHUNK_ROWS, rows, CHUNK_ROWS):
-            writer.write_table(chunk(start, min(CHUNK_ROWS, rows - start)))
-    partial.rename(path)
-    return str(path)

@@ -1,4 +1,4 @@
-"""g1-g7, g9 and g10 as a Polars user writes them: name → (LazyFrame, literals) → LazyFrame."""
+"""g1-g10 as a Polars user writes them: name → (LazyFrame, literals) → LazyFrame."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ QUERIES: dict[str, Spelling] = {
     "g5": grouped("id6", v1.sum(), v2.sum(), v3.sum()),
     "g6": grouped("id4 id5", v3.median().alias("median_v3"), v3.std().alias("sd_v3")),
     "g7": grouped("id3", (v1.max() - v2.min()).alias("range_v1_v2")),
+    "g8": lambda frame, _: (
+        frame.filter(v3.is_not_null()).group_by("id6").agg(v3.top_k(2).alias("largest2_v3")).explode("largest2_v3")
+    ),
     "g9": grouped("id2 id4", (pl.corr("v1", "v2") ** 2).alias("r2")),
     "g10": grouped("id1 id2 id3 id4 id5 id6", v3.sum(), pl.len().alias("count")),
 }

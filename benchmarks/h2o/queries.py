@@ -1,4 +1,4 @@
-"""The questions, g1-g7, g9 and g10 over x, and j1-j5 (duckdblabs/db-benchmark, groupby-duckdb.R and join-duckdb.R)."""
+"""The questions, g1-g10 over x, and j1-j5 (duckdblabs/db-benchmark, groupby-duckdb.R and join-duckdb.R)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ GROUPBY = (
     Query("g5", "id6, sum(v1) AS v1, sum(v2) AS v2, sum(v3) AS v3", rest="GROUP BY id6"),
     Query("g6", "id4, id5, median(v3) AS median_v3, stddev(v3) AS sd_v3", rest="GROUP BY id4, id5"),
     Query("g7", "id3, max(v1) - min(v2) AS range_v1_v2", rest="GROUP BY id3"),
+    Query(
+        "g8",
+        "",
+        "order_v3 <= 2",
+        statement="SELECT id6, v3 AS largest2_v3 FROM (SELECT id6, v3, row_number() OVER "
+        "(PARTITION BY id6 ORDER BY v3 DESC) AS order_v3 FROM x WHERE v3 IS NOT NULL) AS ordered",
+    ),
     Query("g9", "id2, id4, pow(corr(v1, v2), 2) AS r2", rest="GROUP BY id2, id4"),
     Query(
         "g10",

@@ -12,8 +12,11 @@ from benchmarks.workload import Workload
 
 TYPES = {
     pa.string(): "String",
+    pa.bool_(): "Bool",
+    pa.int8(): "Int8",
     pa.int16(): "Int16",
     pa.int32(): "Int32",
+    pa.int64(): "Int64",
     pa.float32(): "Float32",
     pa.float64(): "Float64",
     pa.date32(): "Date32",
@@ -35,6 +38,8 @@ class Engine(SqlPeer):
         (r"extract\(month FROM (\w+)\)", r"toMonth(\1)"),
         (r"extract\(year FROM (\w+)\)", r"toYear(\1)"),
         (r"date_trunc\('month', (\w+)\)", r"toStartOfMonth(\1)"),
+        (r"\bstddev\(", "stddevSamp("),
+        (r"(\w+) // (\d+)", r"intDiv(\1, \2)"),
         (r"TIMESTAMP '([^']*)'", r"toDateTime64('\1', 6)"),
     )
 

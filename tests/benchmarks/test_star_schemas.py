@@ -15,6 +15,8 @@ from benchmarks.ssb import generator as ssb_generator
 from benchmarks.ssb import queries as ssb_queries
 from benchmarks.tpch import data as tpch_data
 from benchmarks.tpch import queries as tpch_queries
+from benchmarks.weblog import generator as weblog_generator
+from benchmarks.weblog import queries as weblog_queries
 from benchmarks.workload import Workload, read_statement
 
 duckdb = pytest.importorskip("duckdb")
@@ -140,6 +142,16 @@ def test_h2o_has_the_answers_of_duckdb(tmp_path: Path) -> None:
     check_answers(h2o_queries.make_workload("groupby-10", h2o_queries.GROUPBY, grouped, 30_000))
     joined = h2o_generator.write_join(tmp_path, 30_000, 0)
     check_answers(h2o_queries.make_workload("join", h2o_queries.JOIN, joined, 30_000))
+
+
+def test_weblog_has_40_questions_with_rows_and_the_answers_of_duckdb(tmp_path: Path) -> None:
+    workload = weblog_queries.make_workload(weblog_generator.write(tmp_path, 20_000, 0), 20_000)
+    rows = rows_of(workload)
+    assert len(rows) == 40
+    assert rows["W16"] == [20_000] * 4, "as many groups as rows"
+    few = {"W31", "W32", "W19"}  # groups of a thousand rows: there are hardly any in so few rows
+    assert all(min(counts) >= 1 for name, counts in rows.items() if name not in few)
+    check_answers(workload)
 
 
 def test_a_statement_file_gives_its_order_and_limit(tmp_path: Path) -> None:
