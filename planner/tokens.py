@@ -11,6 +11,7 @@ classes cannot be subclassed.  So the tokens are changed before it sees them; th
   become plain calls;
 * `SELECT * EXCEPT SELECT ...`: the word gets a mark, since sqlglot would read EXCLUDE;
 * `GROUPS` of a window's frame becomes a ROWS token, the only one besides RANGE that sqlglot takes there, with its text;
+* `row <`, which sqlglot takes for the start of a type, keeps `row` as a plain name;
 * `#2` becomes the name POSITION + "2";
 * unary plus, which sqlglot drops, becomes its `|/`; parameters carry their offset.
 """
@@ -70,6 +71,8 @@ _LITERAL_TYPE_STARTS = _LITERAL_TYPES | {"character", "timestamp with time zone"
 
 # Words for which `_Rewriter.step` may do something, besides "... TIME ZONE", before "(" and in column definitions.
 _REWRITTEN = _LITERAL_TYPE_STARTS | frozenset("( ) ? :: as interval + . # groups except".split())
+
+_NESTED_TYPES = frozenset((*DuckDB.Parser.NESTED_TYPE_TOKENS, TokenType.STRUCT, TokenType.ARRAY, TokenType.MAP))
 
 INTERVAL_UNITS = {
     name: unit
@@ -258,14 +261,18 @@ class _Rewriter:
         self.opened: list[str] = []
         self.closed = ""  # what the last parenthesis that was closed belongs to
         self.words = [word_of(token) for token in tokens]
-        self.defines_columns = self.words[0] == "create" and "table" in self.words[:6]
+        start = 0
+        if self.words[0] == "explain":
+            start = 2 if self.words[1:2] in (["analyze"], ["analyse"], ["memory"]) else 1
+        self.defines_columns = self.words[start : start + 1] == ["create"] and "table" in self.words[start : start + 6]
 
     def run(self) -> tuple[list[Token], tuple[str, ...]]:
         words = self.words
         while self.position < len(words):
             word = words[self.position]
             # Most words stay what they are: step() costs 2 us each, of 1 ms that a short statement takes to parse.
-            if word in _REWRITTEN or word.endswith("zone") or self.peek() == "(" or self.defines_columns:
+            following = self.peek()
+            if word in _REWRITTEN or word.endswith("zone") or following in ("(", "<") or self.defines_columns:
                 self.step()
             else:
                 self.output.append(self.tokens[self.position])
@@ -317,6 +324,9 @@ class _Rewriter:
             self.position += 1
         elif word == "except" and self.is_set_operation():
             self.output.append(_new(token, TokenType.EXCEPT, SET_OPERATION + token.text))
+            self.position += 1
+        elif self.peek() == "<" and token.token_type in _NESTED_TYPES:  # a column: DuckDB has no row<type>
+            self.output.append(_new(token, TokenType.VAR, token.text))
             self.position += 1
         elif self.kind() == TokenType.L_PAREN and word in _SPECIAL_FORMS:
             self.special_form(word)
