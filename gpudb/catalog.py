@@ -91,6 +91,65 @@ class Defaults:
 
 
 @record
+class Constraint:
+    """What rows of a table must fulfil.
+
+    kind     NOT NULL, CHECK, UNIQUE or PRIMARY KEY
+    columns  names of the columns that it is about, in the order of the key
+    sql      of a CHECK: the condition, which no row may make false
+    label    the name that it was given, where it was
+    behind   a key that was written behind its one column, not behind all columns
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    sql: str | None = None
+    label: str | None = None
+    behind: bool = False
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it allows no two rows with the same values."""
+        return self.kind in ("UNIQUE", "PRIMARY KEY")
+
+    def called(self, table: str) -> str:
+        """The name that it was given, or else one as DuckDB makes it; `table` without its schema."""
+        ending = {"NOT NULL": "not_null", "CHECK": "check", "UNIQUE": "key", "PRIMARY KEY": "pkey"}[self.kind]
+        return self.label or "_".join((table, *(name.lower() for name in self.columns), ending))
+
+
+@record
+class Constraints:
+    """What rows of a table must fulfil; a primary key's columns have their NOT NULL, too.
+
+    name  of the table
+    """
+
+    name: str
+    items: tuple[Constraint, ...]
+
+    @property
+    def not_null(self) -> tuple[str, ...]:
+        """Names of columns that hold no NULL."""
+        return tuple(one.columns[0] for one in self.items if one.kind == "NOT NULL")
+
+    @property
+    def keys(self) -> tuple[Constraint, ...]:
+        """PRIMARY KEY and UNIQUE, in order."""
+        return tuple(one for one in self.items if one.is_key)
+
+    @property
+    def checks(self) -> tuple[Constraint, ...]:
+        """CHECKs, in order."""
+        return tuple(one for one in self.items if one.kind == "CHECK")
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """Names of the primary key's columns, none where there is no such key."""
+        return next((one.columns for one in self.items if one.kind == "PRIMARY KEY"), ())
+
+
+@record
 class Producer:
     """Up to which of its batches a client's rows were taken in, so that none is taken in twice.
 
@@ -105,7 +164,7 @@ class Producer:
     at: int
 
 
-Definition = View | Schema | Defaults | Producer
+Definition = View | Schema | Defaults | Constraints | Producer
 """What a database holds beside tables, under `definition_key`."""
 
 
@@ -149,6 +208,8 @@ def definition_key(definition: Definition) -> str:
             return name
         case Defaults():
             return f"{name}\0defaults"
+        case Constraints():
+            return f"{name}\0constraints"
         case Producer():
             return "\1" + definition.name
     return _quoted(name) + "."
@@ -168,6 +229,9 @@ class Catalog(Protocol):
 
     def defaults(self, name: str) -> Mapping[str, str]:
         """The SQL of the DEFAULT of each column of a table that has one, by the column's lower-case name."""
+
+    def constraints(self, name: str) -> Constraints:
+        """What rows of a table must fulfil; empty where nothing is said."""
 
     def table_names(self) -> list[str]:
         """All names, for hints and SHOW TABLES."""

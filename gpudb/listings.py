@@ -2,7 +2,8 @@
 
 A listing has DuckDB's columns, in its order.  Its rows are made when a statement has been bound and is about to run, from the
 snapshot that the statement reads, so it sees its own transaction's changes.  What DuckDB holds in lists and maps is text here,
-as DuckDB prints it; object ids number the objects of one snapshot, and mean nothing beyond it.
+as DuckDB prints it; object ids number the objects of one snapshot, and mean nothing beyond it.  Past 600 lines
+because it is one list, most of it names of columns.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from gpudb.catalog import Schema, View, name_in_schema, schema_of
+from gpudb.catalog import Constraint, Constraints, Schema, View, name_in_schema, schema_of
 from gpudb.errors import BindError, Error
 from gpudb.record import record
 from gpudb.settings import ALIASES, SETTINGS
@@ -112,6 +113,12 @@ class Entry:
     defaults: dict[str, str]
     num_rows: int = 0
     view: View | None = None
+    constraints: Constraints = Constraints("", ())
+
+    @cached_property
+    def required(self) -> set[str]:
+        """Lower-case names of the columns that hold no NULL."""
+        return {name.lower() for name in self.constraints.not_null}
 
     @property
     def sql(self) -> str | None:
@@ -123,9 +130,16 @@ class Entry:
         if self.kind != "table":
             return None
         parts = []
+        primary = {column.lower() for column in self.constraints.primary_key}
+        items = self.constraints.items
         for column, kind in self.columns or ():
             default = self.defaults.get(column.lower())
-            parts.append(f"{_quoted(column)} {kind}" + (f" DEFAULT({default})" if default is not None else ""))
+            own = [one for one in items if [key.lower() for key in one.columns] == [column.lower()]]
+            words = [f"{_quoted(column)} {kind}" + (f" DEFAULT({default})" if default is not None else "")]
+            words += [_named(one, one.kind) for one in own if one.kind == "NOT NULL" and column.lower() not in primary]
+            words += [_named(one, one.kind) for one in own if one.behind]
+            parts.append(" ".join(words))
+        parts += [_named(one, _written(one)) for one in items if one.kind != "NOT NULL" and not one.behind]
         return f"CREATE TABLE {name}({', '.join(parts)});"
 
 
@@ -157,12 +171,14 @@ class Facts:
             )
             if view is not None:
                 columns, defaults, rows = self._view_columns(view), {}, 0
+                constraints = Constraints(key, ())
                 name = name_in_schema(key)
             else:
                 table = snapshot[key]
                 columns, defaults, rows = table.columns, self.catalog.defaults(key), table.num_rows
+                constraints = self.catalog.constraints(key)
                 name = name_in_schema(table.name)
-            entries.append(Entry(number, name, schema, kind, columns, defaults, rows, view))
+            entries.append(Entry(number, name, schema, kind, columns, defaults, rows, view, constraints))
         for number, name in enumerate(sorted(self.session.registered_names()), len(entries) + 1):
             table = self.session.registered(name.lower())
             entries.append(Entry(number, name, "main", "registered", table.columns, {}, table.num_rows))
@@ -196,6 +212,17 @@ class Facts:
             "tags": "{}",
             "internal": False,
         }
+
+
+def _written(constraint: Constraint) -> str:
+    from gpudb.planner.bind.constraints import written
+
+    return written(constraint)
+
+
+def _named(constraint: Constraint, words: str) -> str:
+    """A constraint with the name that it was given."""
+    return words if constraint.label is None else f"CONSTRAINT {_quoted(constraint.label)} {words}"
 
 
 def _quoted(name: str) -> str:
@@ -264,11 +291,11 @@ def _duckdb_tables(facts: Facts) -> Iterator[Row]:
             yield {
                 **facts.place(entry),
                 "temporary": False,
-                "has_primary_key": False,
+                "has_primary_key": bool(entry.constraints.primary_key),
                 "estimated_size": entry.num_rows,
                 "column_count": len(entry.columns or ()),
-                "index_count": 0,
-                "check_constraint_count": 0,
+                "index_count": len(entry.constraints.keys),
+                "check_constraint_count": len(entry.constraints.checks),
                 "sql": entry.sql,
             }
 
@@ -308,13 +335,36 @@ def _duckdb_columns(facts: Facts) -> Iterator[Row]:
                 "column_name": name,
                 "column_index": number,
                 "column_default": entry.defaults.get(name.lower()),
-                "is_nullable": True,
+                "is_nullable": name.lower() not in entry.required,
                 "data_type": str(kind),
                 "data_type_id": _TYPE_IDS.get(kind.kind),
                 "numeric_precision": precision,
                 "numeric_precision_radix": radix,
                 "numeric_scale": scale,
                 "is_generated": False,
+            }
+
+
+@listing(
+    "duckdb_constraints",
+    """database_name VARCHAR, database_oid BIGINT, schema_name VARCHAR, schema_oid BIGINT, table_name VARCHAR,
+    table_oid constraint_index BIGINT, constraint_type constraint_text expression constraint_column_indexes
+    constraint_column_names constraint_name referenced_table referenced_column_names VARCHAR""",
+)
+def _duckdb_constraints(facts: Facts) -> Iterator[Row]:
+    for entry in facts.entries:
+        places = {name.lower(): ordinal for ordinal, (name, _) in enumerate(entry.columns or ())}
+        for number, one in enumerate(entry.constraints.items):
+            yield {
+                **facts.place(entry),
+                "constraint_index": number,
+                "constraint_type": one.kind,
+                "constraint_text": _written(one),
+                "expression": one.sql,
+                "constraint_column_indexes": f"[{', '.join(str(places[name.lower()]) for name in one.columns)}]",
+                "constraint_column_names": f"[{', '.join(one.columns)}]",
+                "constraint_name": one.called(entry.name),
+                "referenced_column_names": "[]",
             }
 
 
@@ -456,9 +506,9 @@ def _pragma_table_info(facts: Facts, key: str) -> Iterator[Row]:
             "cid": number,
             "name": name,
             "type": str(kind),
-            "notnull": False,
+            "notnull": name.lower() in entry.required,
             "dflt_value": entry.defaults.get(name.lower()),
-            "pk": False,
+            "pk": name.lower() in {key.lower() for key in entry.constraints.primary_key},
         }
 
 
@@ -591,6 +641,85 @@ def _columns(facts: Facts) -> Iterator[Row]:
             "table_catalog": row["database_name"],
             "table_schema": row["schema_name"],
             "ordinal_position": row["column_index"],
-            "is_nullable": "YES",
+            "is_nullable": "YES" if row["is_nullable"] else "NO",
             "is_generated": "NEVER",
         }
+
+
+@listing(
+    "information_schema.table_constraints",
+    """constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name constraint_type
+    is_deferrable initially_deferred enforced nulls_distinct VARCHAR""",
+)
+def _table_constraints(facts: Facts) -> Iterator[Row]:
+    for row, one in _standard_constraints(facts):
+        yield {
+            **row,
+            "constraint_type": one.kind if one.is_key else "CHECK",
+            **dict.fromkeys(("is_deferrable", "initially_deferred"), "NO"),
+            **dict.fromkeys(("enforced", "nulls_distinct"), "YES"),
+        }
+
+
+@listing(
+    "information_schema.key_column_usage",
+    """constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name column_name VARCHAR,
+    ordinal_position position_in_unique_constraint BIGINT""",
+)
+def _key_column_usage(facts: Facts) -> Iterator[Row]:
+    for row, one in _standard_constraints(facts):
+        if one.is_key:
+            yield from ({**row, "column_name": name, "ordinal_position": n} for n, name in enumerate(one.columns, 1))
+
+
+@listing(
+    "information_schema.check_constraints",
+    "constraint_catalog constraint_schema constraint_name check_clause VARCHAR",
+)
+def _check_constraints(facts: Facts) -> Iterator[Row]:
+    for row, one in _standard_constraints(facts):
+        if one.kind == "CHECK":
+            yield {**row, "check_clause": _written(one)}
+        elif one.kind == "NOT NULL":
+            yield {**row, "check_clause": f"{_quoted(one.columns[0])} IS NOT NULL"}
+
+
+@listing(
+    "information_schema.constraint_column_usage",
+    """table_catalog table_schema table_name column_name constraint_catalog constraint_schema constraint_name
+    constraint_type constraint_text VARCHAR""",
+)
+def _constraint_column_usage(facts: Facts) -> Iterator[Row]:
+    for row, one in _standard_constraints(facts):
+        if one.kind != "NOT NULL":
+            for name in one.columns:
+                yield {**row, "column_name": name, "constraint_type": one.kind, "constraint_text": _written(one)}
+
+
+@listing(
+    "information_schema.constraint_table_usage",
+    """table_catalog table_schema table_name constraint_catalog constraint_schema constraint_name constraint_type
+    VARCHAR""",
+)
+def _constraint_table_usage(facts: Facts) -> Iterator[Row]:
+    for row, one in _standard_constraints(facts):
+        if one.kind != "NOT NULL":
+            yield {**row, "constraint_type": one.kind}
+
+
+@listing(
+    "information_schema.referential_constraints",
+    """constraint_catalog constraint_schema constraint_name unique_constraint_catalog unique_constraint_schema
+    unique_constraint_name match_option update_rule delete_rule VARCHAR""",
+)
+def _referential_constraints(facts: Facts) -> Iterator[Row]:
+    yield from ()  # there are no foreign keys
+
+
+def _standard_constraints(facts: Facts) -> Iterator[tuple[Row, Constraint]]:
+    """(the columns that say which it is, the constraint) of each table's constraints."""
+    for entry in facts.entries:
+        for one in entry.constraints.items:
+            place = {"constraint_catalog": facts.database, "constraint_schema": entry.schema}
+            place |= {"constraint_name": one.called(entry.name), "table_catalog": facts.database}
+            yield {**place, "table_schema": entry.schema, "table_name": entry.name}, one

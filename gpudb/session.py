@@ -259,9 +259,17 @@ class Session:
         if self.transaction.aborted:
             logger.warning("COMMIT of an aborted transaction: it was rolled back")
         try:
-            self.transaction.commit()
+            self.transaction.commit(self._check_merged)
         finally:
             self._end_transaction()
+
+    def _check_merged(self, snapshot: storage.Snapshot, first: TableVersion, merged: TableVersion) -> None:
+        """IntegrityError where rows of two transactions together break a key of their table."""
+        constraints = StatementCatalog(self, snapshot).constraints(first.name)
+        if constraints.keys:
+            from gpudb.constraints import check_merged
+
+            check_merged(self, constraints, first, merged)
 
     def rollback(self) -> None:
         """Undo all changes of the open transaction."""

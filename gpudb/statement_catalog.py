@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from gpudb.catalog import Defaults, Schema, TableLayout, View, definition_key
+from gpudb.catalog import Constraints, Defaults, Schema, TableLayout, View, definition_key
 from gpudb.storage.database import Snapshot
 from gpudb.storage.table import Columns, TableBuilder, TableVersion
 
@@ -89,6 +89,12 @@ class StatementCatalog:
         """The SQL of the DEFAULT of each column of a table that has one, by the column's lower-case name."""
         found = self.snapshot.definitions.get(definition_key(Defaults(name, ())))
         return {column.lower(): sql for column, sql in found.columns} if isinstance(found, Defaults) else {}
+
+    def constraints(self, name: str) -> Constraints:
+        """What rows of a table must fulfil; empty where nothing is said."""
+        nothing = Constraints(name, ())
+        found = self.snapshot.definitions.get(definition_key(nothing))
+        return found if isinstance(found, Constraints) else nothing
 
     def names(self) -> set[str]:
         """The catalog's names of all tables and views."""

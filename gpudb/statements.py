@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gpudb.catalog import Defaults, Definition, Schema, definition_key, schema_of
+from gpudb.catalog import Constraints, Defaults, Definition, Schema, definition_key, schema_of
+from gpudb.constraints import check_added, check_all, check_replaced
 from gpudb.errors import (
     AccessError,
     CatalogError,
@@ -41,6 +42,7 @@ WRITES = (
     | statements.Delete
     | statements.Update
     | statements.AddColumn
+    | statements.SetConstraints
     | statements.SetDefault
     | statements.SetType
     | statements.DropColumn
@@ -99,6 +101,7 @@ def run_statement(
             return _change_rows(session, statement, raw, catalog, stages, lap)
         case (
             statements.AddColumn()
+            | statements.SetConstraints()
             | statements.SetDefault()
             | statements.SetType()
             | statements.DropColumn()
@@ -118,8 +121,17 @@ def run_statement(
             return _counted(rows)
         case statements.Describe():
             defaults = dict(statement.defaults)
+            required, keys = facts_of_columns(statement.constraints)
             lines = [
-                (name, str(kind), "YES", None, defaults.get(name.lower()), None) for name, kind in statement.columns
+                (
+                    name,
+                    str(kind),
+                    "NO" if name.lower() in required else "YES",
+                    keys.get(name.lower()),
+                    defaults.get(name.lower()),
+                    None,
+                )
+                for name, kind in statement.columns
             ]
             names = ("column_name", "column_type", "null", "key", "default", "extra")
             return _table([(n, VARCHAR) for n in names], list(zip(*lines, strict=True)) if lines else [()] * 6)
@@ -137,6 +149,15 @@ def run_statement(
                 return _device(session)
             return _table([(name, VARCHAR)], [(str(session.settings[name]),)])
     raise NotSupportedError(f"statement is not supported: {type(statement).__name__}")
+
+
+def facts_of_columns(constraints: Constraints | None) -> tuple[set[str], dict[str, str]]:
+    """(columns that hold no NULL, PRI or UNI of columns that are in a key), both by lower-case name."""
+    if constraints is None:
+        return set(), {}
+    keys = {name.lower(): "UNI" for key in constraints.keys if key.kind == "UNIQUE" for name in key.columns}
+    keys |= {name.lower(): "PRI" for name in constraints.primary_key}
+    return {name.lower() for name in constraints.not_null}, keys
 
 
 def _device(session: Session) -> Result:
@@ -184,11 +205,9 @@ def _make_room(name: str, catalog: StatementCatalog, if_not_exists: bool, or_rep
 def _create(session: Session, statement: statements.CreateTable, catalog: StatementCatalog) -> Result:
     if not _make_room(statement.name, catalog, statement.if_not_exists, statement.or_replace):
         return _nothing()
-    if any(statement.not_null):
-        raise NotSupportedError("NOT NULL constraints are not supported", hint="leave NOT NULL out")
     table = TableVersion.empty(statement.name, statement.columns)
-    defaults = _defaults(statement.name, dict(statement.defaults))
-    session.write(catalog, {statement.name: table}, definitions=defaults)
+    definitions = _defaults(statement.name, dict(statement.defaults)) | _constraints(statement.constraints)
+    session.write(catalog, {statement.name: table}, definitions=definitions)
     return _nothing()
 
 
@@ -207,7 +226,8 @@ def _create_as(
                 session.check_cancelled()
                 builder.append(batch)
         table = builder.finish(statement.name)
-        session.write(catalog, {statement.name: table}, definitions=_defaults(statement.name, {}))
+        definitions = _defaults(statement.name, {}) | _constraints(Constraints(statement.name, ()))
+        session.write(catalog, {statement.name: table}, definitions=definitions)
     return _counted(table.num_rows)
 
 
@@ -300,7 +320,11 @@ def append_rows(session: Session, name: str, batches: Iterator[pa.RecordBatch], 
             builder.append(batch)
         rows = builder.num_rows
         if rows:
-            session.write(current, {table.name: builder.finish(table.name)}, Change.ROWS_ADDED)
+            new = builder.finish(table.name)
+            constraints = current.constraints(table.name)
+            if constraints.items:
+                check_added(session, constraints, table, new)
+            session.write(current, {table.name: new}, Change.ROWS_ADDED)
     return _counted(rows)
 
 
@@ -368,6 +392,8 @@ def _change_rows(
             else:
                 ordinals = statement.ordinals
                 new = with_values(table, numbers, ordinals, found.columns[1 : len(ordinals) + 1])
+                if rows and (constraints := catalog.constraints(table.name)).items:
+                    check_replaced(session, constraints, new, numbers, ordinals)
         result = _counted(rows)
         if statement.returning is not None:
             changed = _whole_rows(table, ordinals, found).to_batches()
@@ -391,17 +417,31 @@ def _defaults(table: str, columns: Mapping[str, str]) -> dict[str, Definition | 
     return {definition_key(found): found if columns else None}
 
 
+def _constraints(constraints: Constraints) -> dict[str, Definition | None]:
+    """The definition of what a table's rows must fulfil; none where nothing is said."""
+    return {definition_key(constraints): constraints if constraints.items else None}
+
+
 def _alter(session: Session, statement: Any, raw: list[Any], catalog: StatementCatalog, lap: Any) -> Result:
     table = _target(session, statement.table, catalog)
     changes: dict[str, TableVersion | None]
+    constraints = catalog.constraints(table.name)
     defaults = {name: sql for name, _ in table.columns if (sql := catalog.defaults(table.name).get(name.lower()))}
     match statement:
         case statements.AddColumn(column=(name, kind)):
             batches = list(session.query_batches(statement.plan, raw, catalog, lap))
             value = pa.chunked_array([batch.column(0) for batch in batches], kind.arrow)
-            changes = {table.name: with_column(table, name, kind, value)}
+            new = with_column(table, name, kind, value)
+            changes = {table.name: new}
             if statement.default is not None:
                 defaults[name] = statement.default
+            constraints = statement.constraints
+            if statement.constraints.items and name.lower() in {one.lower() for one in constraints.not_null}:
+                check_all(session, Constraints(table.name, constraints.items[-1:]), new)
+        case statements.SetConstraints():
+            constraints = statement.constraints
+            check_all(session, Constraints(table.name, statement.added), table)
+            changes = {table.name: table}  # so that rows that others add meanwhile are a conflict
         case statements.SetType(plan=plan):
             builder = TableBuilder(tuple(plan.columns))
             for batch in session.query_batches(plan, raw, catalog, lap):
@@ -415,9 +455,11 @@ def _alter(session: Session, statement: Any, raw: list[Any], catalog: StatementC
                 defaults[table.columns[statement.ordinal][0]] = statement.default
         case statements.DropColumn():
             changes = {table.name: without_column(table, statement.ordinal)}
+            constraints = statement.constraints
             defaults.pop(table.columns[statement.ordinal][0], None)
         case statements.RenameColumn():
             changes = {table.name: with_name_of_column(table, statement.ordinal, statement.name)}
+            constraints = statement.constraints
             old = table.columns[statement.ordinal][0]
             defaults = {statement.name if name == old else name: sql for name, sql in defaults.items()}
         case _:
@@ -425,7 +467,8 @@ def _alter(session: Session, statement: Any, raw: list[Any], catalog: StatementC
             if table.name.casefold() == statement.name.casefold():
                 del changes[table.name]
     name = statement.name if isinstance(statement, statements.RenameTable) else table.name
-    session.write(catalog, changes, definitions=_defaults(name, defaults))
+    definitions = _defaults(name, defaults) | _constraints(Constraints(name, constraints.items))
+    session.write(catalog, changes, definitions=definitions)
     return _nothing()
 
 

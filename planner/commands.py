@@ -228,6 +228,8 @@ def _alter(tokens: list[Token], sql: str) -> Command:
         parts |= {"column_exists": after > at, "definition": _column_definition(tokens, after, sql)}
         spans["column"] = span_of_token(tokens[after])
         return Command("add_column", parts, spans)
+    if action == "drop" and first[:1] == ["constraint"]:
+        raise NotSupportedError("ALTER TABLE ... DROP CONSTRAINT is not supported", span=span_of_token(tokens[at]))
     if action == "drop":
         after = _words(tokens, at, "if", "exists")
         parts |= {"column_exists": after > at, "column": _name_at(tokens, after, "column")}
@@ -249,7 +251,17 @@ def _alter(tokens: list[Token], sql: str) -> Command:
         spans["name"] = span_of_token(tokens[to])
         _expect_end(tokens, to + 1)
         return Command("rename_column", parts, spans)
-    words = [word_of(token) for token in tokens[at + 1 : at + 3]]
+    if action == "add":
+        parts["constraint"] = _table_constraint(tokens, index + 1, sql)
+        spans["constraint"] = _place(tokens, index + 1, len(tokens))
+        return Command("add_constraint", parts, spans)
+    words = [word_of(token) for token in tokens[at + 1 : at + 4]]
+    if action == "alter" and words[:1] in (["set"], ["drop"]) and " ".join(words[1:]) == "not null":
+        parts |= {"column": _name_at(tokens, at, "column"), "required": words[0] == "set"}
+        spans["column"] = span_of_token(tokens[at])
+        _expect_end(tokens, at + (4 if len(words) == 3 else 3))
+        return Command("set_not_null", parts, spans)
+    words = words[:2]
     if action == "alter" and words in (["set", "default"], ["drop", "default"]):
         parts |= {"column": _name_at(tokens, at, "column"), "definition": None}
         spans["column"] = span_of_token(tokens[at])
@@ -288,6 +300,22 @@ def _expression(tokens: list[Token], index: int, sql: str) -> Any:
 
 def _column_definition(tokens: list[Token], index: int, sql: str) -> Any:
     """sqlglot's tree of a column's name, type and constraints, which it has for CREATE TABLE."""
+    definitions = _definitions(tokens, index, sql)
+    if len(definitions) != 1 or definitions[0].key != "columndef":
+        raise ParseError("one column expected", span=span_of_token(tokens[index]))
+    return definitions[0]
+
+
+def _table_constraint(tokens: list[Token], index: int, sql: str) -> Any:
+    """sqlglot's tree of a constraint behind a table's columns."""
+    definitions = _definitions(tokens, index, sql)
+    if len(definitions) != 1 or definitions[0].key == "columndef":
+        raise ParseError("one constraint expected", span=span_of_token(tokens[index]))
+    return definitions[0]
+
+
+def _definitions(tokens: list[Token], index: int, sql: str) -> list[Any]:
+    """sqlglot's trees of what stands between a table's parentheses."""
     if index >= len(tokens):
         raise ParseError("column expected at end of input", span=span_of_token(tokens[-1]))
     like = tokens[index]
@@ -306,10 +334,8 @@ def _column_definition(tokens: list[Token], index: int, sql: str) -> Any:
         for token in tokens[index:]
     ]
     rewritten, _ = rewrite([*around[:4], *plain_ones, around[4]], sql)
-    definitions = _tree(rewritten, sql).this.expressions
-    if len(definitions) != 1 or definitions[0].key != "columndef":
-        raise ParseError("one column expected", span=span_of_token(like))
-    return definitions[0]
+    found: list[Any] = _tree(rewritten, sql).this.expressions
+    return found
 
 
 def _explain(tokens: list[Token], sql: str) -> Command:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, Literal
 
-from gpudb.catalog import View
+from gpudb.catalog import Constraint, Constraints, View
 from gpudb.planner.logical import Node
 from gpudb.record import record
 from gpudb.types import SqlType
@@ -46,11 +46,11 @@ class Explain(Statement):
 
 @record
 class CreateTable(Statement):
-    """CREATE TABLE with columns.  not_null has one flag a column; defaults are (column, SQL)."""
+    """CREATE TABLE with columns; defaults are (column, SQL)."""
 
     name: str
     columns: tuple[tuple[str, SqlType], ...]
-    not_null: tuple[bool, ...]
+    constraints: Constraints
     if_not_exists: bool
     or_replace: bool
     defaults: tuple[tuple[str, str], ...] = ()
@@ -152,12 +152,28 @@ class Update(Statement):
 
 @record
 class AddColumn(Statement):
-    """ALTER TABLE ... ADD COLUMN; `plan` has one row with the value of the column in rows that are there."""
+    """ALTER TABLE ... ADD COLUMN; `plan` has one row with the value of the column in rows that are there.
+
+    constraints  of the table from now on
+    """
 
     table: str
     column: tuple[str, SqlType]
     plan: Node
     default: str | None
+    constraints: Constraints
+
+
+@record
+class SetConstraints(Statement):
+    """ALTER TABLE ... SET and DROP NOT NULL, ADD PRIMARY KEY and UNIQUE: what the table's rows must fulfil from now on.
+
+    added  which of them are new
+    """
+
+    table: str
+    constraints: Constraints
+    added: tuple[Constraint, ...]
 
 
 @record
@@ -179,19 +195,21 @@ class SetType(Statement):
 
 @record
 class DropColumn(Statement):
-    """ALTER TABLE ... DROP COLUMN."""
+    """ALTER TABLE ... DROP COLUMN; `constraints` are what is left of the table's."""
 
     table: str
     ordinal: int
+    constraints: Constraints
 
 
 @record
 class RenameColumn(Statement):
-    """ALTER TABLE ... RENAME COLUMN."""
+    """ALTER TABLE ... RENAME COLUMN; `constraints` are the table's with that name."""
 
     table: str
     ordinal: int
     name: str
+    constraints: Constraints
 
 
 @record
@@ -230,10 +248,11 @@ class CopyTo(Statement):
 
 @record
 class Describe(Statement):
-    """DESCRIBE query or table: one row a column; defaults by lower-case name."""
+    """DESCRIBE query or table: one row a column; defaults by lower-case name, constraints of a table."""
 
     columns: tuple[tuple[str, SqlType], ...]
     defaults: tuple[tuple[str, str], ...] = ()
+    constraints: Constraints | None = None
 
 
 @record

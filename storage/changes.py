@@ -127,3 +127,60 @@ def _place(table: TableVersion, row: int) -> int:
     """Which row group holds a row."""
     starts = [group.first_row for group in table.row_groups]
     return int(np.searchsorted(starts, row, side="right")) - 1
+
+
+def narrowed(table: TableVersion, ordinals: Sequence[int]) -> TableVersion:
+    """The version with some of its columns only."""
+    groups = (RowGroup(one.rows, tuple(one.chunks[k] for k in ordinals), one.first_row) for one in table.row_groups)
+    columns = tuple(table.columns[k] for k in ordinals)
+    return TableVersion(table.name, columns, tuple(groups), tuple(table.dictionaries[k] for k in ordinals))
+
+
+def rows_at(table: TableVersion, rows: np.ndarray) -> TableVersion:
+    """Some rows of a version, in its codes; rows (n,) int64 row numbers, ascending, each once."""
+    builder = TableBuilder.behind(table, 0)
+    for group in table.row_groups:
+        low, high = np.searchsorted(rows, (group.first_row, group.first_row + group.rows))
+        if low < high:
+            keep = np.zeros(group.rows, np.bool_)
+            keep[rows[low:high] - group.first_row] = True
+            builder.append_group(group, keep)
+    return builder.finish(table.name)
+
+
+def rows_from(table: TableVersion, start: int) -> TableVersion:
+    """The rows from number `start` on, in any order: whole row groups are shared, and come first."""
+    behind = [group for group in table.row_groups if group.first_row + group.rows > start]
+    if not behind or behind[0].first_row >= start:
+        return TableVersion.assemble(table.name, table.columns, behind, table.dictionaries)
+    shared = TableVersion.assemble(table.name, table.columns, behind[1:-1], table.dictionaries)
+    builder = TableBuilder.behind(shared, len(shared.row_groups))
+    for group in (behind[0], behind[-1]) if len(behind) > 1 else (behind[0],):
+        builder.append_group(group, np.arange(group.first_row, group.first_row + group.rows) >= start)
+    return builder.finish(table.name)
+
+
+def overlapping(table: TableVersion, part: TableVersion) -> TableVersion:
+    """The row groups that may hold a row which equals one of `part` in all columns, none of them NULL.
+
+    Both have the same columns, and codes of the same dictionaries; only ranges are looked at.
+    """
+
+    def ranges(chunks: Sequence[Chunk]) -> tuple[float | None, float | None]:
+        known = [chunk for chunk in chunks if chunk.minimum is not None and chunk.maximum is not None]
+        if not known:
+            return None, None
+        return min(one.minimum for one in known), max(one.maximum for one in known)  # type: ignore[type-var]
+
+    wanted = [ranges([group.chunks[k] for group in part.row_groups]) for k in range(len(part.columns))]
+    groups = []
+    for group in table.row_groups:
+        apart = False
+        for chunk, (low, high) in zip(group.chunks, wanted, strict=True):
+            if low is None or high is None or chunk.minimum is None or chunk.maximum is None:
+                apart = True
+            else:
+                apart = apart or chunk.maximum < low or chunk.minimum > high  # never so of NaN
+        if not apart:
+            groups.append(group)
+    return TableVersion.assemble(table.name, table.columns, groups, part.dictionaries)

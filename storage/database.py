@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gpudb.catalog import Defaults, Definition, Schema, View, definition_key, schema_of
+from gpudb.catalog import Constraints, Defaults, Definition, Schema, View, definition_key, schema_of
 from gpudb.errors import ConflictError, InterfaceError
 from gpudb.storage.table import Columns, RowGroup, RowGroupSink, TableVersion
 
@@ -76,11 +76,12 @@ class Snapshot(Mapping[str, TableVersion]):
     def definitions_changed(
         self, changes: Mapping[str, TableVersion | None], definitions: Mapping[str, Definition | None] | None
     ) -> dict[str, Definition | None]:
-        """The definitions that go or come with such a change: with a table go the values its columns default to."""
+        """The definitions that go or come with such a change: with a table go its defaults and constraints."""
         named = dict(definitions or {})
         for name, table in changes.items():
             if table is None:
                 named.setdefault(definition_key(Defaults(name, ())), None)
+                named.setdefault(definition_key(Constraints(name, ())), None)
         return {key: one for key, one in named.items() if one is not None or key in self.definitions}
 
     def without_schema(self, names: Iterable[str]) -> str | None:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gpudb.catalog import Defaults, Definition, Producer, Schema, View, definition_key
+from gpudb.catalog import Constraint, Constraints, Defaults, Definition, Producer, Schema, View, definition_key
 from gpudb.errors import CorruptDataError, FormatError
 from gpudb.record import record
 from gpudb.storage.file_format import PieceEntry, RowGroupEntry
@@ -23,7 +23,7 @@ from gpudb.storage.table import Columns
 from gpudb.types import SqlType
 
 MAGIC = "gpudb-manifest"
-MANIFEST_FORMAT = 3  # 2 knows views, schemas and defaults, 3 producers; each is written as the least that it needs
+MANIFEST_FORMAT = 4  # 2 knows views, schemas, defaults, 3 producers, 4 constraints; written as the least that is needed
 FULL_EVERY = 64  # versions from one full manifest to the next
 NAME = re.compile(r"[0-9]{20}\.json")
 
@@ -153,6 +153,8 @@ def read_chain(newest: int, read: Callable[[int], bytes], base: Manifest | None,
 
 
 def _format_of(definitions: Definitions) -> int:
+    if any(isinstance(definition, Constraints) for definition in definitions.values()):
+        return 4
     if any(isinstance(definition, Producer) for definition in definitions.values()):
         return 3
     return 2 if definitions else 1
@@ -166,6 +168,9 @@ def _definition_to_json(definition: Definition) -> dict[str, Any]:
         return {"schema": definition.name}
     if isinstance(definition, Defaults):
         return {"defaults": definition.name, "columns": [list(column) for column in definition.columns]}
+    if isinstance(definition, Constraints):
+        items = [[one.kind, list(one.columns), one.sql, one.label, one.behind] for one in definition.items]
+        return {"constraints": definition.name, "items": items}
     return {"view": definition.name, "columns": list(definition.columns), "sql": definition.sql}
 
 
@@ -176,6 +181,9 @@ def _definition_from_json(item: dict[str, Any]) -> Definition:
         return Schema(item["schema"])
     if "defaults" in item:
         return Defaults(item["defaults"], tuple((name, sql) for name, sql in item["columns"]))
+    if "constraints" in item:
+        items = tuple(Constraint(kind, tuple(columns), *more) for kind, columns, *more in item["items"])
+        return Constraints(item["constraints"], items)
     return View(item["view"], tuple(item["columns"]), item["sql"])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from gpudb.catalog import Definition
 from gpudb.errors import ConflictError, TransactionError
@@ -74,8 +74,12 @@ class Transaction:
         self._changes.update(kinds)
         self._definitions.update(named)
 
-    def commit(self) -> None:
-        """Make everything current and durable, or nothing; the transaction is over either way."""
+    def commit(self, check: Callable[[Snapshot, TableVersion, TableVersion], None] | None = None) -> None:
+        """Make everything current and durable, or nothing; the transaction is over either way.
+
+        check  is given each table that gets rows of two transactions: definitions as they will be, the one's version, and both
+               together, the other's rows behind; what it raises ends the transaction
+        """
         database = self._database
         try:
             if not (self._changes or self._definitions) or self.aborted:
@@ -92,7 +96,7 @@ class Transaction:
                     if version is None and key not in base:
                         continue  # made and dropped again
                     if version is not None and change < Change.DEFINED:
-                        version = self._merged(key, change, base[key], version, newest)
+                        version = self._merged(key, change, base[key], version, newest, check)
                     changes[version.name if version is not None else key] = version
                 kinds = {name: self._changes[name.casefold()] for name in changes}
                 if changes or newest.definitions_changed(changes, named):
@@ -128,14 +132,23 @@ class Transaction:
                 )
 
     def _merged(
-        self, key: str, change: Change, base: TableVersion, mine: TableVersion, newest: Snapshot
+        self,
+        key: str,
+        change: Change,
+        base: TableVersion,
+        mine: TableVersion,
+        newest: Snapshot,
+        check: Callable[[Snapshot, TableVersion, TableVersion], None] | None,
     ) -> TableVersion:
         """My version of a table together with what others committed since the snapshot."""
         if self._database.changed_since(key, self._base.version if self._base is not None else 0) is None:
             return mine
         theirs = newest[key]
         first, second = (theirs, mine) if change is Change.ROWS_ADDED else (mine, theirs)
-        return with_rows_behind(first, second, base.num_rows, self._staging.sink(first.name, first.columns))
+        merged = with_rows_behind(first, second, base.num_rows, self._staging.sink(first.name, first.columns))
+        if check is not None:
+            check(newest, first, merged)
+        return merged
 
 
 def _go_together(mine: Change, theirs: Change) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudb.catalog import INFORMATION_SCHEMA, View, qualified, schema_of
+from gpudb.catalog import INFORMATION_SCHEMA, Constraint, Constraints, View, qualified, schema_of
 from gpudb.errors import BindError, CatalogError, NotSupportedError
 from gpudb.planner import statements
 from gpudb.planner.bind import changes
 from gpudb.planner.bind.casts import bind_type, cast, castable
+from gpudb.planner.bind.constraints import ConstraintReader, with_name_of_column, without_column
 from gpudb.planner.bind.context import Context, catalog_name, not_found, span_of
 from gpudb.planner.bind.defaults import bound_default, default_sql, default_value
 from gpudb.planner.bind.expressions import ExpressionBinder
@@ -70,19 +71,21 @@ class StatementBinder:
         if not target.expressions:
             raise BindError(f"a table wants at least one column: {name}", span=span_of(table))
         columns: list[tuple[str, SqlType]] = []
-        not_null: list[bool] = []
         defaults: list[tuple[str, str]] = []
         for definition in target.expressions:
             if definition.key != "columndef":
-                raise NotSupportedError(
-                    f"table constraint is not supported: {definition.key}", span=span_of(definition)
-                )
+                continue
             columns.append(self.column(definition, [column for column, _ in columns]))
-            required, default = self.constraints(definition, columns[-1][1])
-            not_null.append(required)
+            default = self.default(definition, columns[-1][1])
             if default is not None:
                 defaults.append((columns[-1][0], default))
-        return statements.CreateTable(name, tuple(columns), tuple(not_null), exists, replaces, tuple(defaults))
+        reader = ConstraintReader(self.context, name, tuple(columns))
+        for definition in target.expressions:
+            if definition.key == "columndef":
+                reader.of_column(definition, plain(definition.name))
+            else:
+                reader.of_table(definition)
+        return statements.CreateTable(name, tuple(columns), reader.finished(), exists, replaces, tuple(defaults))
 
     def refuse_properties(self, tree: Any) -> None:
         properties = tree.args.get("properties")
@@ -106,25 +109,12 @@ class StatementBinder:
             raise NotSupportedError("DECIMAL columns of more than 18 digits are not supported", span=span_of(kind))
         return name, type_
 
-    def constraints(self, definition: Any, type_: SqlType) -> tuple[bool, str | None]:
-        """(whether NOT NULL is there, the SQL of DEFAULT); other constraints are not supported."""
-        not_null, default = False, None
+    def default(self, definition: Any, type_: SqlType) -> str | None:
+        """The SQL of a column's DEFAULT, where it has one."""
         for constraint in definition.args.get("constraints") or ():
-            kind = constraint.args["kind"]
-            if kind.key == "notnullcolumnconstraint":
-                not_null = not kind.args.get("allow_null")
-                continue
-            if kind.key == "defaultcolumnconstraint":
-                default = default_sql(self.context, kind.this, type_)
-                continue
-            what = {
-                "primarykeycolumnconstraint": "PRIMARY KEY",
-                "uniquecolumnconstraint": "UNIQUE",
-                "checkcolumnconstraint": "CHECK",
-                "reference": "REFERENCES",
-            }.get(kind.key, kind.key)
-            raise NotSupportedError(f"{what} is not supported", span=span_of(kind) or span_of(definition))
-        return not_null, default
+            if constraint.args["kind"].key == "defaultcolumnconstraint":
+                return default_sql(self.context, constraint.args["kind"].this, type_)
+        return None
 
     def table_name(self, node: Any) -> str:
         if node.key != "table" or node.this.key != "identifier":
@@ -273,11 +263,47 @@ class StatementBinder:
                 return statements.Nothing()
             raise BindError(f"column already exists: {plain(definition.name)}", span=command.spans["column"])
         name, type_ = self.column(definition, [])
-        required, default = self.constraints(definition, type_)
-        if required:
-            raise NotSupportedError("NOT NULL constraints are not supported", hint="leave NOT NULL out")
+        default = self.default(definition, type_)
+        reader = ConstraintReader(self.context, layout.name, (*layout.columns, (name, type_)))
+        reader.of_column(definition, name)
+        other = next((one for one in reader.items if one.kind != "NOT NULL"), None)
+        if other is not None:
+            raise NotSupportedError(f"ADD COLUMN with {other.kind} is not supported", span=command.spans["column"])
+        old = self.context.catalog.constraints(layout.name)
+        constraints = Constraints(layout.name, (*old.items, *reader.items))
         value = Literal(type_, None) if default is None else bound_default(self.context, default, type_)
-        return statements.AddColumn(layout.name, (name, type_), Values(((name, type_),), ((value,),)), default)
+        plan = Values(((name, type_),), ((value,),))
+        return statements.AddColumn(layout.name, (name, type_), plan, default, constraints)
+
+    def command_set_not_null(self, command: Command) -> Statement:
+        layout = self.altered(command)
+        if layout is None:
+            return statements.Nothing()
+        (ordinal,) = self.ordinals(layout, [(command.parts["column"], command.spans["column"])])
+        name = layout.columns[ordinal][0]
+        old = self.context.catalog.constraints(layout.name)
+        there = name.lower() in {column.lower() for column in old.not_null}
+        if not command.parts["required"]:
+            if name.lower() in {column.lower() for column in old.primary_key}:
+                raise CatalogError(f"column is in the primary key: {name}", span=command.spans["column"])
+            kept = (one for one in old.items if not (one.kind == "NOT NULL" and one.columns[0].lower() == name.lower()))
+            return statements.SetConstraints(layout.name, Constraints(layout.name, tuple(kept)), ())
+        added = () if there else (Constraint("NOT NULL", (name,)),)
+        return statements.SetConstraints(layout.name, Constraints(layout.name, (*old.items, *added)), added)
+
+    def command_add_constraint(self, command: Command) -> Statement:
+        layout = self.altered(command)
+        if layout is None:
+            return statements.Nothing()
+        span = command.spans["constraint"]
+        reader = ConstraintReader(self.context, layout.name, layout.columns)
+        old = self.context.catalog.constraints(layout.name)
+        reader.items = list(old.items)
+        reader.of_table(command.parts["constraint"])
+        if any(one.kind == "CHECK" for one in reader.items[len(old.items) :]):
+            raise NotSupportedError("ALTER TABLE ... ADD CHECK is not supported", span=span)
+        new = reader.finished()
+        return statements.SetConstraints(layout.name, new, new.items[len(old.items) :])
 
     def command_set_default(self, command: Command) -> Statement:
         layout = self.altered(command)
@@ -296,8 +322,13 @@ class StatementBinder:
             return statements.Nothing()
         (ordinal,) = self.ordinals(layout, [(command.parts["column"], command.spans["column"])])
         _, new = self.column(command.parts["definition"], [])
-        self.constraints(command.parts["definition"], new)
         name, old = layout.columns[ordinal]
+        for one in self.context.catalog.constraints(layout.name).items:
+            if one.kind != "NOT NULL" and name.lower() in {column.lower() for column in one.columns}:
+                raise BindError(
+                    f"column cannot change its type, a {one.kind} constraint is about it: {name}",
+                    span=command.spans["column"],
+                )
         if not castable(old, new):
             raise BindError(f"cannot cast {old} to {new}", span=command.spans["type"])
         columns = list(layout.columns)
@@ -319,7 +350,8 @@ class StatementBinder:
             raise CatalogError(
                 f"a table wants at least one column: {layout.name}", span=span, hint="DROP TABLE drops it"
             )
-        return statements.DropColumn(layout.name, ordinal)
+        old = self.context.catalog.constraints(layout.name)
+        return statements.DropColumn(layout.name, ordinal, without_column(old, layout.columns[ordinal][0], span))
 
     def command_rename_column(self, command: Command) -> Statement:
         layout = self.altered(command)
@@ -329,7 +361,9 @@ class StatementBinder:
         name = command.parts["name"]
         if name.lower() in {known.lower() for k, (known, _) in enumerate(layout.columns) if k != ordinal}:
             raise BindError(f"column already exists: {name}", span=command.spans["name"])
-        return statements.RenameColumn(layout.name, ordinal, name)
+        old = self.context.catalog.constraints(layout.name)
+        constraints = with_name_of_column(old, layout.columns[ordinal][0], name)
+        return statements.RenameColumn(layout.name, ordinal, name, constraints)
 
     def command_rename_table(self, command: Command) -> Statement:
         layout = self.altered(command)
@@ -401,8 +435,7 @@ class StatementBinder:
 
     def command_describe(self, command: Command) -> Statement:
         if "table" in command.parts:
-            defaults = self.context.catalog.defaults(command.parts["table"])
-            return statements.Describe(self.rows_of(command).columns, tuple(defaults.items()))
+            return self.described(self.rows_of(command), command.parts["table"])
         inner = self.bind(command.parts["statement"])
         if not isinstance(inner, statements.Query):
             raise NotSupportedError("DESCRIBE of this statement is not supported")
@@ -413,7 +446,12 @@ class StatementBinder:
         plan = QueryBinder(self.context).stored(name, command.spans["name"])
         if plan is None:
             return statements.Show(name.lower())
-        return statements.Describe(plan.columns, tuple(self.context.catalog.defaults(name).items()))
+        return self.described(plan, name)
+
+    def described(self, plan: Node, name: str) -> Statement:
+        """The columns of a table or view."""
+        catalog = self.context.catalog
+        return statements.Describe(plan.columns, tuple(catalog.defaults(name).items()), catalog.constraints(name))
 
     def command_show_tables(self, command: Command) -> Statement:
         return statements.ShowTables()

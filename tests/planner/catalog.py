@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import duckdb
 
-from gpudb.catalog import TableLayout, View
+from gpudb.catalog import Constraints, TableLayout, View
 from gpudb.errors import InputError
 from gpudb.planner.bind import bind
 from gpudb.planner.logical import Node
@@ -69,6 +69,9 @@ class PlainCatalog:
 
     def defaults(self, name: str) -> dict[str, str]:
         return {}
+
+    def constraints(self, name: str) -> Constraints:
+        return Constraints(name, ())
 
     def table_names(self) -> list[str]:
         return list(self.layouts)

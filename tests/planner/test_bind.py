@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpudb.catalog import Constraint, Constraints
 from gpudb.errors import BindError, CatalogError, ConversionError, Error, InterfaceError, NotSupportedError
 from gpudb.planner import statements
 from gpudb.planner.bind import bind
@@ -254,12 +255,12 @@ def test_insert_gives_every_column_of_the_table_in_order_and_type() -> None:
     assert isinstance(query, statements.Insert) and query.plan.columns == catalog.layouts["u"].columns
 
 
-def test_create_table_has_columns_and_not_null() -> None:
+def test_create_table_has_columns_and_constraints() -> None:
     statement = bound('CREATE TABLE IF NOT EXISTS u (a INT NOT NULL, "B c" DECIMAL(10,2), d TIMESTAMP)')
     assert statement == statements.CreateTable(
         "u",
         (("a", INTEGER), ("B c", decimal(10, 2)), ("d", TIMESTAMP)),
-        (True, False, False),
+        Constraints("u", (Constraint("NOT NULL", ("a",)),)),
         True,
         False,
         consumed=frozenset({0, 1}),
@@ -440,7 +441,7 @@ def test_a_missing_table_of_a_statement_is_a_catalog_error() -> None:
         ("SELECT i FROM t WHERE COLUMNS(*) = 1", "COLUMNS"),
         ("SELECT INTERVAL '1-2' YEAR TO MONTH", "INTERVAL ... TO"),
         ("CREATE TEMP VIEW v AS SELECT 1", "TEMP VIEW"),
-        ("CREATE TABLE u (a INT PRIMARY KEY)", "PRIMARY KEY"),
+        ("CREATE TABLE u (a INT REFERENCES t(i))", "FOREIGN KEY"),
         ("CREATE TEMP TABLE u (a INT)", "TEMPORARY"),
         ("CREATE TABLE u (a DECIMAL(20, 2))", "18 digits"),
         ("INSERT OR REPLACE INTO t VALUES (1)", "INSERT OR"),

@@ -13,7 +13,7 @@ from gpudb import errors
 from gpudb.listings import LISTINGS
 
 NAMES = "SELECT table_name FROM information_schema.tables ORDER BY 1"
-AS_TEXT = {"MAP(VARCHAR, VARCHAR)", "VARCHAR[]", "VARIANT"}  # types of DuckDB's listings that are text here
+AS_TEXT = {"MAP(VARCHAR, VARCHAR)", "VARCHAR[]", "BIGINT[]", "VARIANT"}  # types of DuckDB's listings that are text here
 BARE = ("pragma_database_list", "sqlite_master")  # which DuckDB knows as views only
 
 
