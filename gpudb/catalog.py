@@ -248,6 +248,9 @@ class Catalog(Protocol):
     def changed_rows(self, table: TableLayout) -> TableLayout:
         """The rows that this statement adds to a table, changes in it or removes, as a relation: RETURNING reads it."""
 
+    def proposed_rows(self, table: TableLayout) -> TableLayout:
+        """The rows that an INSERT ... ON CONFLICT proposes, as a relation: HIDDEN and the name of each column, and `number`."""
+
     def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
         """The rows of files as a relation of this statement: `FROM 'f.parquet'`, `read_csv('*.csv', ...)`.
 

@@ -443,7 +443,11 @@ class Session:
                         schema = result_schema(program, program.types, raw)
                     case statements.Query(plan=plan) | statements.Insert(returning=plan) if plan is not None:
                         schema = arrow_schema(*zip(*plan.columns, strict=True))
-                    case statements.Delete(returning=plan) | statements.Update(returning=plan) if plan is not None:
+                    case (
+                        statements.Delete(returning=plan)
+                        | statements.Update(returning=plan)
+                        | statements.Upsert(returning=plan)
+                    ) if plan is not None:
                         schema = arrow_schema(*zip(*plan.columns, strict=True))
                     case statements.Explain():
                         schema = arrow_schema(*zip(*explain_columns(statement), strict=True))

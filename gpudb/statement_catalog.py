@@ -11,11 +11,14 @@ import pyarrow as pa
 from gpudb.catalog import Constraints, Defaults, Schema, TableLayout, View, definition_key
 from gpudb.storage.database import Snapshot
 from gpudb.storage.table import Columns, TableBuilder, TableVersion
+from gpudb.types import BIGINT
 
 if TYPE_CHECKING:
     from gpudb.session import Session
 
 CHANGED_ROWS = "\x08changed rows"  # a key that no name in SQL is
+PROPOSED_ROWS = "\x08proposed rows"
+HIDDEN = "\x08"  # begins names of columns that no statement can name, as `planner.logical` has it
 
 
 class ChangedRows:
@@ -134,6 +137,16 @@ class StatementCatalog:
     def give_changed_rows(self, rows: Iterable[pa.RecordBatch]) -> None:
         """Say which rows they are, with all columns of the table, before a plan that reads them is run."""
         self.relations[CHANGED_ROWS].rows = rows
+
+    def proposed_rows(self, table: TableLayout) -> TableLayout:
+        """The rows that an INSERT ... ON CONFLICT proposes, and their numbers; see `give_proposed_rows`."""
+        columns = tuple((HIDDEN + name, kind) for name, kind in (*table.columns, ("number", BIGINT)))
+        self.relations[PROPOSED_ROWS] = ChangedRows(columns)
+        return self._declared(PROPOSED_ROWS)
+
+    def give_proposed_rows(self, rows: Iterable[pa.RecordBatch]) -> None:
+        """Say which rows they are, with their numbers in the last column."""
+        self.relations[PROPOSED_ROWS].rows = rows
 
     def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
         """The rows of files as a relation of this statement."""

@@ -39,6 +39,7 @@ WRITES = (
     | statements.CreateSchema
     | statements.DropSchema
     | statements.Insert
+    | statements.Upsert
     | statements.Delete
     | statements.Update
     | statements.AddColumn
@@ -95,6 +96,8 @@ def run_statement(
             return _drop_schema(session, statement, catalog)
         case statements.Insert():
             return _insert(session, statement, raw, catalog, stages, lap)
+        case statements.Upsert():
+            return _upsert(session, statement, raw, catalog, stages, lap)
         case statements.Nothing():
             return _nothing()
         case statements.Delete() | statements.Update():
@@ -345,6 +348,64 @@ def _insert(
 
     append_rows(session, statement.table, noted(), catalog)
     return returned[0]
+
+
+def _upsert(
+    session: Session, statement: statements.Upsert, raw: list[Any], catalog: StatementCatalog, stages: Any, lap: Any
+) -> Result:
+    """INSERT ... ON CONFLICT: rows that have keys of the table change its rows, or nothing; the others are added."""
+    table = _target(session, statement.table, catalog)
+    constraints = catalog.constraints(table.name)
+    store = session.store
+    with store.write_lock, store.staging() as staging:
+        proposed, count = [], 0
+        for batch in session.query_batches(statement.plan, raw, catalog, lap):
+            numbers = pa.array(np.arange(count, count + batch.num_rows))
+            proposed.append(
+                pa.record_batch([*batch.columns, numbers], names=[f"c{k}" for k in range(batch.num_columns + 1)])
+            )
+            count += batch.num_rows
+        catalog.give_proposed_rows(proposed)
+        added = _all_rows(session, statement.added, raw, catalog, lap)
+        new, change, whole = table, Change.ROWS_ADDED, added
+        if statement.changed is not None:
+            ordinals = statement.changed.ordinals
+            changed = _all_rows(session, statement.changed.plan, raw, catalog, lap)
+            changed = changed.take(np.argsort(changed.column(0).to_numpy(), kind="stable"))
+            if changed.num_rows:
+                rows = changed.column(0).to_numpy()
+                new = with_values(table, rows, ordinals, changed.columns[2 : len(ordinals) + 2])
+                check_replaced(session, constraints, new, rows, ordinals)
+                change = Change.ROWS_CHANGED
+            if statement.returning is not None:
+                columns = _whole_rows(table, ordinals, changed.remove_column(1)).columns
+                own = pa.table([changed.column(1), *columns], names=added.column_names)
+                whole = pa.concat_tables([own, added.select(range(added.num_columns))])
+                whole = whole.take(np.argsort(whole.column(0).to_numpy(), kind="stable"))
+            count = changed.num_rows + added.num_rows
+        else:
+            count = added.num_rows
+        if added.num_rows:
+            builder = TableBuilder(table.columns, previous=new, sink=staging.sink(table.name, table.columns))
+            builder.append(added.remove_column(0))
+            before, new = new, builder.finish(table.name)
+            check_added(session, constraints, before, new)
+        result = _counted(count)
+        if statement.returning is not None:
+            result = _returned(session, statement, whole.remove_column(0).to_batches(), raw, catalog, stages, lap)
+        if count:
+            session.write(catalog, {table.name: new}, change)
+    return result
+
+
+def _all_rows(session: Session, plan: Any, raw: list[Any], catalog: StatementCatalog, lap: Any) -> pa.Table:
+    """The rows of a plan; its columns have names that are no others'."""
+    schema = pa.schema([(f"c{k}", kind.arrow) for k, (_, kind) in enumerate(plan.columns)])
+    batches = [
+        pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+        for batch in session.query_batches(plan, raw, catalog, lap)
+    ]
+    return pa.Table.from_batches(batches, schema)
 
 
 def _returned(

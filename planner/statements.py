@@ -151,6 +151,23 @@ class Update(Statement):
 
 
 @record
+class Upsert(Statement):
+    """INSERT ... ON CONFLICT, INSERT OR REPLACE and OR IGNORE.
+
+    plan       the rows that are proposed, as Insert's
+    added      numbers of proposed rows, from 0, and all columns of the rows that are added, over the catalog's `proposed_rows`
+    changed    the table's rows that others change, numbers of the proposed rows behind the row numbers; None of DO NOTHING
+    returning  the plan of RETURNING, over the catalog's `changed_rows`; `changed` then has all columns
+    """
+
+    table: str
+    plan: Node
+    added: Node
+    changed: Update | None
+    returning: Node | None = None
+
+
+@record
 class AddColumn(Statement):
     """ALTER TABLE ... ADD COLUMN; `plan` has one row with the value of the column in rows that are there.
 

@@ -380,6 +380,8 @@ class _Rewriter:
         if not (word[:1].isalpha() or word[:1] == "_") or " " in word or word in _NOT_FUNCTIONS:
             return False
         before = word_of(self.output[-1]) if self.output else ""
+        if word == "conflict" and before == "on":
+            return False
         if word in _STAR_WORDS:
             # SELECT * REPLACE (...): the star stands for columns, not for a product.
             earlier = word_of(self.output[-2]) if len(self.output) > 1 else ""

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from gpudb.catalog import name_in_schema, schema_of
 from gpudb.errors import BindError, NotSupportedError, ParseError
 from gpudb.planner import statements
 from gpudb.planner.bind.casts import cast, castable
@@ -81,8 +82,14 @@ def bind_delete(context: Context, tree: Any, layout: Any) -> statements.Delete:
     return statements.Delete(layout.name, plan, bind_returning(context, tree, tree.this))
 
 
-def bind_update(context: Context, tree: Any, layout: Any) -> statements.Update:
-    """UPDATE table SET column = value, ... [FROM relations] [WHERE condition] [RETURNING ...]; `layout` is the table's."""
+def bind_update(
+    context: Context, tree: Any, layout: Any, extra: tuple[str, ...] = (), whole: bool = False
+) -> statements.Update:
+    """UPDATE table SET column = value, ... [FROM relations] [WHERE condition] [RETURNING ...]; `layout` is the table's.
+
+    extra  columns of the other relations that the plan gives behind the row number
+    whole  it gives the table's other columns too, as with RETURNING
+    """
     refuse(tree, (("order", "ORDER BY"), ("limit", "LIMIT")))
     if not tree.expressions:
         raise ParseError("SET expected in UPDATE", span=span_of(tree.this))
@@ -101,13 +108,14 @@ def bind_update(context: Context, tree: Any, layout: Any) -> statements.Update:
         ordinals.append(ordinal)
         values.append(value)
     from_ = tree.args.get("from_")
-    trees = [exp.Null() if value is None else value for value in values]
-    if tree.args.get("returning"):
+    trees: list[Any] = [exp.column(exp.to_identifier(name, quoted=True)) for name in extra]
+    trees += [exp.Null() if value is None else value for value in values]
+    if whole or tree.args.get("returning"):
         trees += [column_of(tree.this, name) for k, (name, _) in enumerate(layout.columns) if k not in ordinals]
     plan = rows_of(context, tree, [from_.this] if from_ is not None else [], trees)
-    columns: list[OutputColumn] = [(ROW, BIGINT)]
-    expressions: list[Expression] = [Column(BIGINT, 0, ROW)]
-    for position, (ordinal, value) in enumerate(zip(ordinals, values, strict=True), 1):
+    columns: list[OutputColumn] = list(plan.columns[: 1 + len(extra)])
+    expressions: list[Expression] = [Column(type_, k, name) for k, (name, type_) in enumerate(columns)]
+    for position, (ordinal, value) in enumerate(zip(ordinals, values, strict=True), len(columns)):
         name, type_ = layout.columns[ordinal]
         columns.append((name, type_))
         if value is None:
@@ -160,6 +168,13 @@ def rows_of(context: Context, tree: Any, others: list[Any], values: list[Any]) -
     binder = TargetBinder(context)
     binder.common_tables(tree)
     return binder.bind(select)
+
+
+def relation_of(name: str) -> str:
+    """A name of the catalog as SQL."""
+    schema = schema_of(name)
+    parts = [name_in_schema(name)] if schema is None else [schema, name_in_schema(name)]
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
 def column_of(target: Any, name: str) -> Any:

@@ -15,6 +15,7 @@ from gpudb.planner.bind.defaults import bound_default, default_sql, default_valu
 from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.query import QueryBinder, unique_columns
 from gpudb.planner.bind.scope import Scope
+from gpudb.planner.bind.upserts import bind_upsert
 from gpudb.planner.bind.views import own_plan
 from gpudb.planner.expressions import Column, Expression, Literal, Span
 from gpudb.planner.logical import Node, Project, Values
@@ -144,14 +145,8 @@ class StatementBinder:
         return statements.DropTable(name, exists)
 
     def bind_insert(self, tree: Any) -> Statement:
-        for part, what in (
-            ("alternative", "INSERT OR ..."),
-            ("conflict", "ON CONFLICT"),
-            ("by_name", "INSERT BY NAME"),
-            ("overwrite", "INSERT OVERWRITE"),
-        ):
-            if tree.args.get(part):
-                raise NotSupportedError(f"{what} is not supported", span=span_of(tree.this))
+        if tree.args.get("overwrite"):
+            raise NotSupportedError("INSERT OVERWRITE is not supported", span=span_of(tree.this))
         target = tree.this
         table = target.this if target.key == "schema" else target
         span = span_of(table)
@@ -164,7 +159,7 @@ class StatementBinder:
         if tree.args.get("default"):
             nothing: Node = Values((), ((),))
             plan = self.whole_rows(layout, (), nothing, span)
-            return statements.Insert(layout.name, (), plan, self.returning(tree, table))
+            return self.inserted(tree, table, layout, (), plan)
         if source is None:
             raise BindError("INSERT wants VALUES or a query", span=span)
         binder = QueryBinder(self.context)
@@ -174,10 +169,21 @@ class StatementBinder:
             plan = self.insert_values(source, layout, ordinals, span)
         else:
             plan = binder.bind(source)
+        if tree.args.get("by_name"):
+            if target.key == "schema":
+                raise BindError("INSERT BY NAME takes no list of columns", span=span)
+            ordinals = self.ordinals(layout, [(name, span) for name, _ in plan.columns])
         if len(plan.columns) != len(ordinals):
             raise BindError(f"INSERT gives {len(plan.columns)} values for {len(ordinals)} columns", span=span)
         plan = self.whole_rows(layout, ordinals, plan, span)
-        return statements.Insert(layout.name, ordinals, plan, self.returning(tree, table))
+        return self.inserted(tree, table, layout, ordinals, plan)
+
+    def inserted(self, tree: Any, table: Any, layout: Any, ordinals: tuple[int, ...], plan: Node) -> Statement:
+        """The statement that adds the rows of a plan, or with ON CONFLICT some of them."""
+        if tree.args.get("conflict") is None and tree.args.get("alternative") is None:
+            return statements.Insert(layout.name, ordinals, plan, self.returning(tree, table))
+        named = changes.bind_returning(self.context, tree, table)
+        return bind_upsert(self.context, tree, layout, ordinals, plan, named)
 
     def returning(self, tree: Any, table: Any) -> Node | None:
         """The plan of an INSERT's RETURNING, where an alias of the table counts for nothing."""

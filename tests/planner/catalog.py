@@ -85,6 +85,9 @@ class PlainCatalog:
     def changed_rows(self, table: TableLayout) -> TableLayout:
         return TableLayout("changed rows", table.columns, (), 1024, 1024, 1)
 
+    def proposed_rows(self, table: TableLayout) -> TableLayout:
+        return TableLayout("proposed rows", table.columns, (), 1024, 1024, 1)
+
     def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
         self.opened.append((paths, file_format, options))
         if "missing" in paths[0]:
