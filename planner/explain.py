@@ -39,6 +39,7 @@ from gpudb.planner.logical import (
     Sort,
     SortKey,
     UnionAll,
+    Unnested,
     Values,
     Window,
 )
@@ -97,6 +98,8 @@ def _node(node: Node) -> str:
             return "Kept: made once"
         case Numbered():
             return "Numbered"
+        case Unnested(times=times):
+            return f"Unnested: each row {text(times)} times"
         case UnionAll(branches=branches):
             return f"UnionAll of {len(branches)}"
         case Recursive(distinct=is_distinct):

@@ -267,6 +267,22 @@ class Numbered(Node):
 
 
 @record
+class Unnested(Node):
+    """The rows of `input`, each as often as `times` (BIGINT, 0 or more) says, and behind their columns which of these it is.
+
+    The last column is a BIGINT from 0.  A row for which `times` is NULL does not come out.
+    """
+
+    input: Node
+    times: Expression
+
+    @classmethod
+    def of(cls, node: Node, times: Expression) -> Unnested:
+        """The rows of a plan, repeated."""
+        return cls((*node.columns, (HIDDEN + "turn", BIGINT)), node, times)
+
+
+@record
 class UnionAll(Node):
     """Rows of each input in turn; inputs have equal column types."""
 

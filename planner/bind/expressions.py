@@ -15,6 +15,8 @@ from gpudb.planner.bind.operators import arithmetic, bit_not, compare, concatena
 from gpudb.planner.bind.over import Over
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.subqueries import Subquery, one_column, quantified
+from gpudb.planner.bind.unnest import CLAUSES as UNNEST_CLAUSES
+from gpudb.planner.bind.unnest import contains_unnest
 from gpudb.planner.bind.windows import bind_window
 from gpudb.planner.expressions import (
     AggregateCall,
@@ -135,16 +137,22 @@ class ExpressionBinder:
             raise BindError(f"schema not found: {schema.name}", span=span)
         alias = self.aliases.get(name.lower()) if relation is None else None
         if alias is not None and self.alias_first:
-            return alias
+            return self.alias(alias, span)
         column = self.scope.find(name, plain(relation) if relation else None, span)
         if column is not None and not (alias is not None and self.is_grouped and not self.is_grouped(column)):
             return column
         if alias is not None:
-            return alias
+            return self.alias(alias, span)
         outer = self.context.outer_column(name, plain(relation) if relation else None, span)
         if outer is not None:
             return outer
         raise self.scope.missing(name, relation, span, list(self.aliases))
+
+    def alias(self, value: Expression, span: Span | None) -> Expression:
+        """What an alias of the select list stands for."""
+        if contains_unnest(value) and self.clause not in UNNEST_CLAUSES:
+            raise BindError(f"UNNEST is not allowed in {self.clause}", span=span)
+        return value
 
     def positional(self, node: Any) -> Expression:
         """#2: the second column of FROM."""

@@ -11,7 +11,7 @@ from gpudb.errors import BindError, NotSupportedError
 from gpudb.functions import lookup, names
 from gpudb.functions.registry import Function, Overload
 from gpudb.planner import commands, tokens
-from gpudb.planner.bind import aggregates, windows
+from gpudb.planner.bind import aggregates, unnest, windows
 from gpudb.planner.bind.casts import as_boolean, as_decimal, cast, common_type, implicit_cost
 from gpudb.planner.bind.context import Context, join_spans, not_found, own_span
 from gpudb.planner.bind.decimals import decimal_call
@@ -72,7 +72,7 @@ DATE_PARTS = {
 
 _LATER = frozenset(
     """now current_timestamp get_current_timestamp transaction_timestamp current_time random setseed uuid gen_random_uuid
-    list_value struct_pack unnest generate_series range array_length map list_transform list_filter string_split columns
+    list_value struct_pack generate_series range array_length map list_transform list_filter string_split columns
     row make_timestamptz""".split()
 )
 
@@ -97,6 +97,8 @@ def bind_call(binder: ExpressionBinder, node: Any, condition: Any = None, within
             raise BindError(
                 f"{argument.key.upper()} belongs to an aggregate function, this is none: {name}", span=place
             )
+    if name == "unnest":
+        return unnest.bind_unnest(binder, node, place)
     part_function = _DATE_PART_FUNCTIONS.get(name)
     if part_function is not None and node.expressions:
         return _date_part(binder, part_function, node, place)
@@ -115,7 +117,7 @@ def call(
     if function is None:
         if name in _LATER:
             raise NotSupportedError(f"function is not supported: {name}", span=place or span)
-        known = [*names(), *_SPECIAL, *_DATE_PART_FUNCTIONS, *aggregates.NAMES]
+        known = [*names(), *_SPECIAL, *_DATE_PART_FUNCTIONS, *aggregates.NAMES, "unnest"]
         raise not_found("function", name, known, place or span)
     expansion = function.expansion(len(arguments)) if function.macro is not None else None
     if expansion is not None:

@@ -17,6 +17,7 @@ from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.operators import compare
 from gpudb.planner.bind.scope import Relation, Scope
 from gpudb.planner.bind.subqueries import filtered, has_subquery, lateral
+from gpudb.planner.bind.unnest import may_depend
 from gpudb.planner.bind.unnesting import columns_of
 from gpudb.planner.expressions import (
     Coalesce,
@@ -52,7 +53,7 @@ def bind_joins(query: QueryBinder, first: Side, joins: list[Any]) -> Side:
     groups = [first]
     for node in joins:
         comma = _is_comma(query, node)
-        if comma and node.this.key in ("subquery", "lateral"):  # it may look at all that stands before it
+        if comma and may_depend(node.this):  # it may look at all that stands before it
             groups = [_all(groups)]
         plan, scope, arguments = query.dependent_relation(node.this, groups[-1].scope)
         right = Side(plan, scope)

@@ -28,6 +28,7 @@ from gpudb.planner.bind.series import SERIES_FUNCTIONS, series
 from gpudb.planner.bind.set_operations import combined, distinct, first_of_each
 from gpudb.planner.bind.star_columns import columns_within, for_each_column
 from gpudb.planner.bind.subqueries import attached, filtered
+from gpudb.planner.bind.unnest import contains_unnest, may_depend, unnested, unnested_relation
 from gpudb.planner.bind.views import view_plan
 from gpudb.planner.bind.windows import contains_window, windowed
 from gpudb.planner.expressions import Column, Expression, Literal, Outer, Span
@@ -212,7 +213,7 @@ class QueryBinder:
 
     def dependent_relation(self, node: Any, scope: Scope) -> tuple[Node, Scope, tuple[Expression, ...]]:
         """What stands in FROM behind relations of that scope: its plan, its scope, and what it takes of a row of theirs."""
-        if node.key not in ("subquery", "lateral"):
+        if not may_depend(node):
             return *self.relation(node), ()
         around = Enclosing(scope)
         self.context.outer.append(around)
@@ -289,6 +290,8 @@ class QueryBinder:
             name = plain(str(target.this)).lower()
             if name in SERIES_FUNCTIONS:
                 return self.series(name, target), name
+            if name == "unnest":
+                return self.unnest(target), name
             if name not in _READERS:
                 listed = self.called_listing(name, target)
                 if listed is not None:
@@ -379,10 +382,12 @@ class QueryBinder:
             if argument.key in ("eq", "propertyeq"):
                 raise BindError(f"{name} takes no named arguments", span=span_of(argument))
         plan = series(binder, name, [binder.bind(argument) for argument in node.expressions], own_span(node))
-        alias = node.parent.args.get("alias")
-        if alias is not None and not alias.args.get("columns"):
-            plan = renamed_plan(plan, ((plain(alias.name), plan.columns[0][1]),))
-        return plan
+        return _called_as_its_relation(plan, node)
+
+    def unnest(self, node: Any) -> Node:
+        """UNNEST(list) in FROM, which may look at the relations before it."""
+        binder = ExpressionBinder(self.context, Scope(None, ()), clause="SELECT", query=self)
+        return _called_as_its_relation(unnested_relation(binder, node, own_span(node)), node)
 
     def reader(self, node: Any) -> tuple[Node, str]:
         """read_csv('f', option = value), read_parquet(['f', 'g']): constants, which the plan consumes."""
@@ -476,6 +481,8 @@ class QueryBinder:
         others = [*orders.expressions, *chosen_by, *qualified]
         if grouping is not None or having is not None or any(map(contains_aggregate, [*bound, *others])):
             groups = Groups(self.context, grouping)
+            if groups.sets is not None and any(map(contains_unnest, groups.keys)):
+                raise NotSupportedError("UNNEST in grouping sets is not supported", span=span_of(node.args["group"]))
             bound = [groups.rewrite(expression) for expression in bound]
             orders.expressions = [groups.rewrite(expression) for expression in orders.expressions]
             chosen_by = [groups.rewrite(expression) for expression in chosen_by]
@@ -752,7 +759,7 @@ class QueryBinder:
                 hidden.append(expression)
             chosen.append(position)
         wide = columns + tuple((f"sort key {index}", expression.type) for index, expression in enumerate(hidden))
-        plan, expressions = attached(plan, (*bound, *hidden))
+        plan, expressions = unnested(*attached(plan, (*bound, *hidden)))
         plan = Project(wide, plan, tuple(expressions))
         if is_distinct:
             plan = distinct(plan)
@@ -848,7 +855,7 @@ def of_rows_alone(aliases: dict[str, Expression]) -> dict[str, Expression]:
 
 def aggregate(plan: Node, groups: Groups) -> Node:
     """The Aggregate node of the groups; its output is keys, then aggregates."""
-    plan, inputs = attached(plan, (*groups.keys, *groups.aggregates))
+    plan, inputs = unnested(*attached(plan, (*groups.keys, *groups.aggregates)))
     keys, calls = inputs[: len(groups.keys)], inputs[len(groups.keys) :]
     names = [key.name if isinstance(key, Column) else f"key {i}" for i, key in enumerate(groups.keys)]
     return aggregated(groups.context, plan, keys, calls, names)  # type: ignore[arg-type]  # attached() gives calls for calls
@@ -884,6 +891,14 @@ def unique_columns(context: Context, plan: Node) -> Node:
         taken.add(new.lower())
         columns.append((new, type_))
     return renamed_plan(plan, tuple(columns))
+
+
+def _called_as_its_relation(plan: Node, node: Any) -> Node:
+    """The rows of a table function with one column: an alias that names no columns names that."""
+    alias = node.parent.args.get("alias")
+    if alias is None or alias.args.get("columns"):
+        return plan
+    return renamed_plan(plan, ((plain(alias.name), plan.columns[0][1]),))
 
 
 def consume_names(context: Context, plan: Node) -> None:

@@ -48,6 +48,7 @@ from gpudb.planner.logical import (
     SetOperation,
     Sort,
     UnionAll,
+    Unnested,
     Values,
     Window,
 )
@@ -196,6 +197,8 @@ class Unnesting:
                 one = Values((), ((),))
                 rows = tuple(Project(node.columns, one, row) for row in node.rows)
                 return self._of(rows[0] if len(rows) == 1 else UnionAll(node.columns, rows))
+            case Unnested():
+                return self._unnested(node)
             case Numbered() | Picked() | JoinedTexts():
                 raise self._unsupported("an aggregate over sorted values")
         raise self._unsupported(type(node).__name__.lower())
@@ -348,6 +351,16 @@ class Unnesting:
             keys = [_placed(key, values) for key in keys]
         sort_keys = tuple(replace(key, expression=by) for key, by in zip(node.keys, keys, strict=True))
         return replace(state, node=Sort(state.node.columns, state.node, sort_keys))
+
+    def _unnested(self, node: Unnested) -> Dependent:
+        """Each row as often as it says, or as a value of the row outside does."""
+        state = self._rows(node.input)
+        times = substitute(node.times, state.outputs)
+        if outer_values(times):
+            state, values = self._bound(state, times)
+            times = _placed(times, values)
+        rows = Unnested.of(state.node, times)
+        return replace(state, node=rows, outputs=[*state.outputs, columns_of(rows)[-1]])
 
     def _limit(self, node: Limit) -> Dependent:
         """The rows from the offset on, so many of them, of each combination of outside values."""

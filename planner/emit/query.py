@@ -26,6 +26,7 @@ from gpudb.planner.emit.set_operations import both_sides, counted_groups
 from gpudb.planner.emit.slices import sliced
 from gpudb.planner.emit.streams import LazyValues, Left, Stream
 from gpudb.planner.emit.tuples import TupleKeys
+from gpudb.planner.emit.unnested import unnested
 from gpudb.planner.emit.windows import WindowEmitter
 from gpudb.planner.expressions import AggregateCall, Expression, Literal, conjuncts
 from gpudb.planner.logical import (
@@ -47,6 +48,7 @@ from gpudb.planner.logical import (
     SetOperation,
     Sort,
     UnionAll,
+    Unnested,
     Values,
     Window,
 )
@@ -150,6 +152,8 @@ class QueryEmitter:
                 return lambda: self.open(left)
             case Window():
                 return WindowEmitter(self, node).close()
+            case Unnested():
+                return unnested(self, node)
             case Limit():
                 left = self._limit(node)
                 return lambda: self.open(left)

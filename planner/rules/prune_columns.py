@@ -21,6 +21,7 @@ from gpudb.planner.logical import (
     SetOperation,
     Sort,
     UnionAll,
+    Unnested,
     Values,
     Window,
 )
@@ -78,6 +79,8 @@ def _prune(node: Node, wanted: set[int]) -> tuple[Node, Positions]:
             return node, _identity(node)
         case Numbered():
             return _numbered(node, wanted)
+        case Unnested():
+            return _unnested(node, wanted)
         case SetOperation() | Recursive() | Kept() | Picked() | JoinedTexts():
             return with_inputs(node, prune_columns), _identity(node)  # rows are compared whole, or read several times
         case Join():
@@ -130,6 +133,17 @@ def _numbered(node: Numbered, wanted: set[int]) -> tuple[Node, Positions]:
     kept = sorted(positions, key=lambda old: positions[old])
     columns = (*_pick(node, kept), node.columns[number])
     return Numbered(columns, inner), {**positions, number: len(kept)}
+
+
+def _unnested(node: Unnested, wanted: set[int]) -> tuple[Node, Positions]:
+    """Rows are repeated whether anybody reads which time it is or not."""
+    number = len(node.columns) - 1
+    inner, positions = _prune(node.input, (wanted - {number}) | columns_read(node.times))
+    if inner is node.input:
+        return node, _identity(node)
+    kept = sorted(positions, key=lambda old: positions[old])
+    columns = (*_pick(node, kept), node.columns[number])
+    return Unnested(columns, inner, _moved(node.times, positions)), {**positions, number: len(kept)}
 
 
 def _project(node: Project, wanted: set[int]) -> tuple[Node, Positions]:

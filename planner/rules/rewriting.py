@@ -12,7 +12,7 @@ from gpudb.record import replace
 
 # The fields of nodes by what they hold; a node has some of them.
 _INPUT_FIELDS = ("input", "left", "right")
-_EXPRESSION_FIELDS = ("predicate", "expressions", "keys", "residual", "aggregates", "rows", "order", "calls")
+_EXPRESSION_FIELDS = ("predicate", "expressions", "keys", "residual", "aggregates", "rows", "order", "calls", "times")
 
 
 @cache
