@@ -52,20 +52,23 @@ INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGE
 
 @record
 class SqlType:
-    """One SQL type.  `precision` and `scale` are set for DECIMAL only.
+    """One SQL type.  `precision` and `scale` are set for DECIMAL only, `child`, the type of its elements, for LIST.
 
-    kind  BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIMESTAMP VARCHAR INTERVAL NULL
+    kind  BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIMESTAMP VARCHAR INTERVAL LIST NULL
           (NULL is the type of a bare NULL literal before it meets another type)
     """
 
     kind: str
     precision: int = 0
     scale: int = 0
+    child: SqlType | None = None
 
     def __str__(self) -> str:
         """The name DuckDB prints: REAL is FLOAT there, a bare NULL is "NULL"."""
         if self.kind == "DECIMAL":
             return f"DECIMAL({self.precision},{self.scale})"
+        if self.child is not None:
+            return f"{self.child}[]"
         return {"REAL": "FLOAT", "NULL": '"NULL"'}.get(self.kind, self.kind)
 
     @property
@@ -87,6 +90,16 @@ class SqlType:
     @property
     def is_text(self) -> bool:
         return self.kind == "VARCHAR"
+
+    @property
+    def is_coded(self) -> bool:
+        """True where values are codes of a dictionary: texts, and lists as `functions.list_spelling` spells them."""
+        return self.kind in ("VARCHAR", "LIST")
+
+    @property
+    def entries(self) -> pa.DataType:
+        """The Arrow type of values where a function runs over dictionary entries: a list is text there."""
+        return pa.string() if self.is_coded else self.arrow
 
     @property
     def is_exact(self) -> bool:
@@ -128,6 +141,7 @@ class SqlType:
             "DATE": RegisterType.I32,
             "TIMESTAMP": RegisterType.I64,
             "VARCHAR": RegisterType.U32,
+            "LIST": RegisterType.U32,
             "NULL": RegisterType.I32,
         }[self.kind]
 
@@ -136,6 +150,8 @@ class SqlType:
         """The Arrow type of a result column; HUGEINT is decimal128(38, 0), as DuckDB exports it."""
         if self.kind == "DECIMAL":
             return pa.decimal128(self.precision, self.scale)
+        if self.child is not None:
+            return pa.list_(pa.field("l", self.child.arrow))
         return {
             "BOOLEAN": pa.bool_(),
             "TINYINT": pa.int8(),
@@ -181,3 +197,8 @@ class Interval:
     months: int = 0
     days: int = 0
     microseconds: int = 0
+
+
+def list_of(child: SqlType) -> SqlType:
+    """The type of lists of values of a type; of bare NULLs, as DuckDB stores those, INTEGER[]."""
+    return SqlType("LIST", child=INTEGER if child.kind == "NULL" else child)

@@ -67,6 +67,6 @@ def _look(expression: Expression) -> _Found:
     inner = [_look(child) for child in expression.children()]
     constant = not isinstance(expression, AggregateCall | WindowCall) and all(found.constant for found in inner)
     computed = any(found.computed for found in inner)
-    if constant and computed and not (expression.type.is_text or expression.type.kind in ("INTERVAL", "NULL")):
+    if constant and computed and not (expression.type.is_coded or expression.type.kind in ("INTERVAL", "NULL")):
         return _Found(True, True, (expression,))
     return _Found(constant, computed, tuple(part for found in inner for part in found.parts))

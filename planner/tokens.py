@@ -39,6 +39,7 @@ SET_OPERATION = "\x06"
 POSITION = "\x07"
 
 DIALECT = DuckDB()
+DIALECT.INDEX_OFFSET = 0  # x[1] stays as written, with its place: sqlglot would count from 0
 
 # Words that may stand before "(" without being a function's name.
 _NOT_FUNCTIONS = frozenset(

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from gpudb import compute as pc
 from gpudb.errors import BindError, NotSupportedError
+from gpudb.functions.lists import printed
 from gpudb.storage.csv_dialect import option_flag
 
 _OPTIONS = frozenset("header delim delimiter sep separator quote escape null nullstr force_quote compression".split())
@@ -106,8 +107,9 @@ class CsvWriter:
         kind = column.type
         if pa.types.is_interval(kind):
             raise NotSupportedError("an INTERVAL column cannot be written to CSV: cast it to VARCHAR")
-        texts = value_texts(column)
-        if pa.types.is_string(kind) or forced:
+        is_list = pa.types.is_list(kind)
+        texts = printed(column, value_texts) if is_list else value_texts(column)
+        if pa.types.is_string(kind) or is_list or forced:
             texts = self._quoted(texts, forced)
         return pc.fill_null(texts, self._null)
 

@@ -610,7 +610,7 @@ class KernelDevice:
             nulls = rows - ones
             if nulls == 0:
                 bits = None
-        if sql.is_text:
+        if sql.is_coded:
             return self._export_text(values, masks if nulls else None, bits, nulls, dictionary, rows)
         if sql.kind == "BOOLEAN":
             packed, _ = self._packed(values, rows)

@@ -176,7 +176,7 @@ class ReferenceDevice:
             nulls = rows - int(np.count_nonzero(valid))
             if nulls:
                 bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
-        if sql.is_text:
+        if sql.is_coded:
             offsets, data = spelled_out(values, valid, dictionary)
             return pa.Array.from_buffers(pa.string(), rows, [bits, offsets, data], nulls)
         if sql.kind == "BOOLEAN":

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpudb import compute as pc
+from gpudb.functions.lists import printed
 from gpudb.types import SqlType
 
 
@@ -15,6 +16,11 @@ def text_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
     """(rows,) string: each value as text, NULL where the value is NULL."""
     if sql_type.kind == "VARCHAR":
         return column
+    if sql_type.child is not None:
+        leaf = sql_type
+        while leaf.child is not None:
+            leaf = leaf.child
+        return printed(column, lambda values: text_column(values, leaf))
     if sql_type.is_float:
         values = column.to_numpy(zero_copy_only=False).tolist()
         if sql_type.kind == "REAL":  # the shortest text for a float32: 0.1, not 0.10000000149
@@ -39,6 +45,10 @@ def cell_texts(column: pa.Array, sql_type: SqlType) -> list[str | None]:
 
 def json_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
     """(rows,) string: each value as JSON, with null for NULL; numbers JSON cannot hold (NaN, infinities) as text."""
+    if sql_type.child is not None:
+        inner = pa.ListArray.from_arrays(column.offsets, json_column(column.values, sql_type.child))
+        found = pc.binary_join_element_wise("[", pc.binary_join(inner, ", "), "]", "")
+        return pc.if_else(column.is_valid(), found, "null")
     text = text_column(column, sql_type)
     if sql_type.is_float:
         special = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}

@@ -17,6 +17,7 @@ import pyarrow as pa
 from gpudb import errors
 from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, StepProfile, Work
 from gpudb.errors import InternalError
+from gpudb.functions.list_spelling import lists
 from gpudb.program import (
     MORE_THAN_ONE_ROW,
     CountPairs,
@@ -436,8 +437,8 @@ class Machine:
             cells = [self.constant(row[k]) for row in step.rows]
             dictionary = None
             numbers: list[Any] = [0 if c is None else c for c in cells]
-            kind = R.U32 if sql.is_text else sql.register
-            if sql.is_text:
+            kind = R.U32 if sql.is_coded else sql.register
+            if sql.is_coded:
                 distinct = list(dict.fromkeys("" if c is None else c for c in cells))
                 dictionary = Dictionary.of(distinct)
                 place = {
@@ -548,7 +549,8 @@ def export(
         arrays = []
         for output, sql in zip(sink.values, types, strict=True):
             dictionary = machine.texts.dictionary(output.dictionary) if output.dictionary is not None else None
-            arrays.append(machine.device.export(emitted, output.column, output.validity, sql, dictionary, start, rows))
+            array = machine.device.export(emitted, output.column, output.validity, sql, dictionary, start, rows)
+            arrays.append(lists(array, sql) if sql.kind == "LIST" else array)
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from gpudb import compute as pc
 from gpudb.errors import DatabaseError, DataError, NotSupportedError
 from gpudb.functions.cast_text import parse_values, print_values
+from gpudb.functions.lists import WHOLE
 from gpudb.program import (
     MOST_PAIRS,
     ColumnDictionary,
@@ -151,7 +152,7 @@ class Texts:
         sizes = pc.binary_length(values).to_numpy(zero_copy_only=False)
         total = int(sizes[codes].sum(dtype=np.int64)) + len(codes) * len(separator.encode())
         if total >= LARGEST_TEXT:
-            raise NotSupportedError("string_agg of more than 2 GiB of text is not supported")
+            raise NotSupportedError("texts or lists of more than 2 GiB together are not supported")
         self._run.ledger.take(2 * total)
         offsets = np.append(starts, len(codes)).astype(np.int32)
         lists = pa.ListArray.from_arrays(pa.array(offsets), values.take(pa.array(codes.astype(np.int64))))
@@ -202,7 +203,7 @@ class Texts:
         rows, ledger = left.emitted.rows, self._run.ledger
         ledger.take((rows + 1) * 24)  # entries, and lookup tables of values, validity and failures
         entries = to_numbers(self._exported(left, 0, BIGINT, 0, rows), BIGINT)
-        pieces = [pa.nulls(0, function.type.arrow)]
+        pieces = [pa.nulls(0, function.type.entries)]
         done, size = 0, 0
         error: DatabaseError | None = None
         while done < rows and error is None:
@@ -214,11 +215,11 @@ class Texts:
             pieces.append(found)
             done, size = done + len(found), size + found.nbytes
             ledger.take(2 * found.nbytes)  # as it is, and in a dictionary
-            if function.type.is_text and size >= LARGEST_TEXT:
+            if function.type.is_coded and size >= LARGEST_TEXT:
                 raise NotSupportedError(f"{function.name}() with 2 GiB of distinct text is not supported")
         failed = np.zeros(done, np.uint8)
         if error is not None:
-            pieces.append(pa.nulls(1, function.type.arrow))
+            pieces.append(pa.nulls(1, function.type.entries))
             failed = np.append(failed, np.uint8(1))
         settled = _settled(function, pa.concat_arrays(pieces), failed, error)
         return settled.placed(entries[: len(failed)] + 1, int(entries.max(initial=-1)) + 2)
@@ -324,10 +325,12 @@ def _evaluate(
     failed = np.zeros(max(1, count), np.uint8)
     error: DatabaseError | None = None
     try:
-        pieces = [pa.nulls(0, function.type.arrow)]
+        if function.name in WHOLE:
+            return _settled(function, _apply(function, arguments), failed[:1], None)
+        pieces = [pa.nulls(0, function.type.entries)]
         for start in range(0, max(1, count), AT_ONCE):
             sliced = [a.slice(start, AT_ONCE) if isinstance(a, pa.Array) else a for a in arguments]
-            pieces.append(_apply(function, sliced).cast(function.type.arrow))
+            pieces.append(_apply(function, sliced).cast(function.type.entries))
             spend(2 * pieces[-1].nbytes)
         result = pa.concat_arrays(pieces)
     except DataError:
@@ -340,7 +343,7 @@ def _apply(function: TextFunction, arguments: list[Any]) -> pa.Array:
         result = function.overload.body(*arguments)
     elif function.name == "cast":
         source = arguments[0]
-        if function.type.is_text:
+        if function.type.is_coded:
             result = print_values(source, function.domains[0].type)  # type: ignore[union-attr]
         else:
             result = parse_values(source, function.type, try_=function.try_)
@@ -355,13 +358,13 @@ def _one_by_one(
     """Entries that raise are marked, the rest evaluated: a failing entry matters only where an alive row holds it."""
     pieces: list[pa.Array] = []
     error: DatabaseError | None = None
-    null = pa.nulls(1, function.type.arrow)
+    null = pa.nulls(1, function.type.entries)
 
     def run(start: int, stop: int) -> None:
         nonlocal error
         sliced = [a.slice(start, stop - start) if isinstance(a, pa.Array) else a for a in arguments]
         try:
-            pieces.append(_apply(function, sliced).cast(function.type.arrow))
+            pieces.append(_apply(function, sliced).cast(function.type.entries))
             return
         except DataError as found:
             if stop - start == 1:
@@ -388,7 +391,7 @@ def _up_to_a_failure(function: TextFunction, arguments: list[Any], count: int) -
 
     def run(start: int, stop: int) -> pa.Array:
         sliced = [a.slice(start, stop - start) if isinstance(a, pa.Array) else a for a in arguments]
-        return _apply(function, sliced).cast(function.type.arrow)
+        return _apply(function, sliced).cast(function.type.entries)
 
     pieces: list[pa.Array] = []
     error: DatabaseError | None = None
@@ -403,7 +406,7 @@ def _up_to_a_failure(function: TextFunction, arguments: list[Any], count: int) -
             if step == 1:
                 break
         step = max(1, (bad - good) // 2)
-    return pa.concat_arrays(pieces) if pieces else pa.nulls(0, function.type.arrow), error
+    return pa.concat_arrays(pieces) if pieces else pa.nulls(0, function.type.entries), error
 
 
 def _settled(function: TextFunction, result: pa.Array, failed: np.ndarray, error: DatabaseError | None) -> Evaluated:
@@ -414,7 +417,7 @@ def _settled(function: TextFunction, result: pa.Array, failed: np.ndarray, error
         validity[:count] = np.asarray(pc.is_valid(result)).astype(np.uint8)
     if count == 0:
         validity[:] = 0
-    if sql.is_text:
+    if sql.is_coded:
         codes = np.zeros(max(1, count), np.uint32)
         if function.tuples and function.name == "cast" and count and not result.null_count:
             distinct = result  # no two values print alike

@@ -6,10 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpudb.errors import BindError, NotSupportedError
-from gpudb.planner.bind.casts import as_boolean, cast
+from gpudb.planner.bind import lists
+from gpudb.planner.bind.casts import as_boolean, cast, implicit_cost
 from gpudb.planner.bind.context import join_spans, own_span, span_of
+from gpudb.planner.bind.folding import folded
 from gpudb.planner.expressions import (
     AggregateCall,
+    Case,
     Expression,
     IsNull,
     Literal,
@@ -65,6 +68,9 @@ _NAMES = {
     "string_agg": "string_agg",
     "group_concat": "string_agg",
     "listagg": "string_agg",
+    "array_agg": "array_agg",
+    "list": "array_agg",
+    "product": "product",
     "approx_count_distinct": "count",  # exact, as COUNT(DISTINCT): no error at all is within 2 %
     "arg_min": "arg_min",
     "argmin": "arg_min",
@@ -130,8 +136,11 @@ _WITHOUT_DISTINCT = (
     "count_star",
 )
 
+_EXTREMES = ("min", "max", "arg_min", "arg_max")
+MOST_EXTREMES = 1_000_000  # of one group that min(x, n) and its kin find
+
 _LATER = frozenset(
-    """approx_top_k arg_max_null arg_min_null array_agg avg_null bitstring_agg histogram list product
+    """approx_top_k arg_max_null arg_min_null avg_null bitstring_agg histogram
     reservoir_quantile""".split()
 )
 
@@ -169,8 +178,20 @@ def bind_aggregate(
         if within is not None:
             raise BindError(f"{written} takes no WITHIN GROUP", span=span_of(within))
         return _texts(binder, written, node, condition)
+    if name in ("array_agg", "product"):
+        if within is not None:
+            raise BindError(f"{written} takes no WITHIN GROUP", span=span_of(within))
+        if over:
+            raise NotSupportedError(f"{written} as a window function is not supported", span=place)
+        return _list(binder, written, name, node, condition)
     if name in ("first", "last", "any_value") and len(node.expressions) == 1 and node.expressions[0].key == "order":
         return _in_order(binder, written, name, node, condition)
+    if name in _QUANTILES and any(argument.key == "array" for argument in node.expressions):
+        return _several_shares(binder, written, node, condition, within, over)
+    if name in _EXTREMES and len(node.expressions) == (2 if name in ("min", "max") else 3):
+        if over:
+            raise NotSupportedError(f"{written} of the n least or greatest over a window is not supported", span=place)
+        return _several(binder, written, name, node, condition)
     nodes, distinct = _arguments(name, node)
     nodes, descending = _share_last(written, nodes, within)
     inner = binder if over else binder.inside_aggregate(written)
@@ -293,6 +314,82 @@ def _texts(binder: ExpressionBinder, written: str, node: Any, condition: Any) ->
         )
     kept = _kept_by(binder, written, condition, [value, *keys], span)
     return AggregateCall(VARCHAR, "string_agg", (value, separator, ways, *keys), distinct, kept, span=span)
+
+
+def _list(binder: ExpressionBinder, written: str, name: str, node: Any, condition: Any) -> Expression:
+    """array_agg([DISTINCT] value [ORDER BY ...]): lists of one element, end to end; product() is that of such a list."""
+    place = own_span(node)
+    if not binder.aggregates:
+        raise _not_allowed(binder, written, place)
+    nodes, terms, distinct = list(node.expressions), [], False
+    if nodes and nodes[-1].key == "order":
+        terms, nodes[-1] = list(nodes[-1].expressions), nodes[-1].this
+    if len(nodes) == 1 and nodes[0].key == "distinct":
+        nodes, distinct = list(nodes[0].expressions), True
+    if len(nodes) != 1:
+        raise BindError(f"{written} wants one argument", span=span_of(node) or place)
+    inner = binder.inside_aggregate(written)
+    value = inner.bind(nodes[0])
+    span = join_spans(place, value.span)
+    if name == "product":
+        if not (_is_number(binder, value) or value.type.kind == "NULL"):
+            raise _wrong_type(written, [value], span)
+        value = cast(binder.context, value, DOUBLE)
+    keys, ways = _order(inner, terms)
+    if distinct and any(key != value for key in keys):
+        raise NotSupportedError(
+            f"{written} of DISTINCT values in another order than their own is not supported", span=span
+        )
+    kept = _kept_by(binder, written, condition, [value, *keys], span)
+    one = lists.list_value(inner, [value], span)
+    found = AggregateCall(one.type, "string_agg", (one, Literal(VARCHAR, ""), ways, *keys), distinct, kept, span=span)
+    return found if name == "array_agg" else lists.product(binder, found, span)
+
+
+def _several_shares(
+    binder: ExpressionBinder, written: str, node: Any, condition: Any, within: Any, over: bool
+) -> Expression:
+    """quantile(x, [a, b]): a list of quantiles, NULL of no values."""
+    place = next(number for number, argument in enumerate(node.expressions) if argument.key == "array")
+    calls = []
+    for share in node.expressions[place].expressions:
+        one = node.copy()
+        one.expressions[place].replace(share.copy())
+        calls.append(bind_aggregate(binder, written, one, condition, within, over=over))
+    if not calls:
+        raise BindError(f"{written} wants a share at least", span=own_span(node))
+    found = lists.list_value(binder, calls, calls[0].span)
+    return Case(found.type, (IsNull(BOOLEAN, calls[0]),), (Literal(found.type, None),), found, span=found.span)
+
+
+def _several(binder: ExpressionBinder, written: str, name: str, node: Any, condition: Any) -> AggregateCall:
+    """min(x, n), arg_min(x, y, n) and their kin: a list of the n least or greatest, of equal ones those of the first rows."""
+    place = own_span(node)
+    if not binder.aggregates:
+        raise _not_allowed(binder, written, place)
+    if any(argument.key in ("distinct", "order") for argument in node.expressions):
+        raise NotSupportedError(f"{written} of n values with DISTINCT or ORDER BY is not supported", span=place)
+    inner = binder.inside_aggregate(written)
+    *values, most = [inner.bind(argument) for argument in node.expressions]
+    span = join_spans(place, *(value.span for value in values))
+    count = folded(binder.context, most)
+    if count is None:
+        raise NotSupportedError(f"{written} of other than a constant number of values is not supported", span=most.span)
+    if implicit_cost(binder.context, count, "BIGINT") is None or count.value is None:
+        raise BindError(f"{written} wants the number of values, not {most.type}", span=most.span)
+    number = cast(binder.context, count, BIGINT)
+    assert isinstance(number, Literal), "a constant stays one"
+    binder.context.consume(number)
+    if not 0 < number.value < MOST_EXTREMES:
+        raise BindError(f"{written} finds 1 to {MOST_EXTREMES - 1} values, not {number.value}", span=most.span)
+    kept = _kept_by(binder, written, condition, values, span)
+    present = [Not(BOOLEAN, IsNull(BOOLEAN, value)) for value in values]
+    ways = Literal(VARCHAR, "dl" if name in ("max", "arg_max") else "al")
+    one = lists.list_value(inner, values[:1], span)
+    arguments = (one, Literal(VARCHAR, ""), ways, Literal(BIGINT, number.value), values[-1])
+    return AggregateCall(
+        one.type, "list_of_first", arguments, filter=conjunction((*conjuncts(kept), *present)), span=span
+    )
 
 
 def _in_order(binder: ExpressionBinder, written: str, name: str, node: Any, condition: Any) -> AggregateCall:
@@ -435,8 +532,6 @@ def _typed(
     if name in ("count", "count_star") and not arguments:
         return AggregateCall(BIGINT, "count_star", (), span=span)
     expected = 2 if name in ("corr", "covar_pop", "covar_samp", "arg_min", "arg_max") else 1
-    if name in ("min", "max", "arg_min", "arg_max") and len(arguments) == expected + 1:
-        raise NotSupportedError(f"{written} of the n least or greatest is not supported", span=span)
     if len(arguments) != expected:
         raise BindError(f"{written} wants {'one argument' if expected == 1 else 'two arguments'}", span=span)
     value = arguments[0]

@@ -19,6 +19,7 @@ from gpudb.types import (
     VARCHAR,
     SqlType,
     decimal,
+    list_of,
 )
 
 _WIDTHS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19, "HUGEINT": 38}
@@ -78,6 +79,8 @@ def bind_type(context: Context, node: Any) -> SqlType:
 
 def castable(source: SqlType, target: SqlType) -> bool:
     """Whether CAST exists between two types."""
+    if "LIST" in (source.kind, target.kind):
+        return (source.kind == "LIST" and target == VARCHAR) or source == target or source.kind == "NULL"
     if source == target or "NULL" in (source.kind, target.kind) or "VARCHAR" in (source.kind, target.kind):
         return True
     numeric = (source.is_numeric or source == BOOLEAN) and (target.is_numeric or target == BOOLEAN)
@@ -92,6 +95,12 @@ def cast(context: Context, expression: Expression, target: SqlType, try_: bool =
     source = expression.type
     if source == target:
         return expression
+    if "LIST" in (source.kind, target.kind) and not castable(source, target):
+        raise NotSupportedError(f"a cast from {source} to {target} is not supported", span=expression.span)
+    if source.kind == "LIST":
+        from gpudb.planner.bind.lists import text
+
+        return text(expression)
     if not castable(source, target):
         raise BindError(f"cannot cast {source} to {target}", span=expression.span)
     if isinstance(expression, Literal) and not try_:
@@ -237,6 +246,9 @@ def wider_type(left: SqlType, right: SqlType, compared: bool = False) -> SqlType
         return decimal(min(38, whole + scale), scale)
     if left.is_temporal and right.is_temporal:
         return TIMESTAMP
+    if left.child is not None and right.child is not None:
+        child = wider_type(left.child, right.child, compared)
+        return None if child is None else list_of(child)
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpudb.errors import BindError, DataError, NotSupportedError
-from gpudb.planner.bind import functions
+from gpudb.planner.bind import functions, lists
 from gpudb.planner.bind.casts import as_boolean, bind_type, case_type, cast, comparison_type, order_type
 from gpudb.planner.bind.context import Context, Enclosing, join_spans, own_span, span_of
 from gpudb.planner.bind.names import OPPOSITES, chain, describe
@@ -225,6 +225,8 @@ class ExpressionBinder:
 
     def bind_dpipe(self, node: Any) -> Expression:
         operands = [self.bind(term) for term in chain(node)]
+        if any(operand.type.child is not None for operand in operands):
+            return lists.concatenated(operands, span_of(node))
         return concatenate(self.context, operands, join_spans(*(operand.span for operand in operands)))
 
     def comparison(self, node: Any, operator: str) -> Expression:
@@ -411,6 +413,18 @@ class ExpressionBinder:
 
     def bind_trycast(self, node: Any) -> Expression:
         return self.bind_cast(node, try_=True)
+
+    def bind_array(self, node: Any) -> Expression:
+        """[a, b, ...]."""
+        return lists.list_value(self, [self.bind(item) for item in node.expressions], span_of(node))
+
+    def bind_bracket(self, node: Any) -> Expression:
+        """x[i]."""
+        value, (index,) = self.bind(node.this), node.expressions
+        if index.key == "slice" or value.type.child is None:
+            what = "a slice of a list" if index.key == "slice" else f"{describe(node)} of {value.type}"
+            raise NotSupportedError(f"{what} is not supported", span=span_of(node))
+        return lists.element(self, value, self.bind(index), span_of(node))
 
     def bind_anonymous(self, node: Any) -> Expression:
         return functions.bind_call(self, node)

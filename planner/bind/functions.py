@@ -11,7 +11,7 @@ from gpudb.errors import BindError, NotSupportedError
 from gpudb.functions import lookup, names
 from gpudb.functions.registry import Function, Overload
 from gpudb.planner import commands, tokens
-from gpudb.planner.bind import aggregates, unnest, windows
+from gpudb.planner.bind import aggregates, lists, unnest, windows
 from gpudb.planner.bind.casts import as_boolean, as_decimal, cast, common_type, implicit_cost
 from gpudb.planner.bind.context import Context, join_spans, not_found, own_span
 from gpudb.planner.bind.decimals import decimal_call
@@ -110,6 +110,9 @@ def call(
     binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None, place: Span | None = None
 ) -> Expression:
     """A scalar function of bound arguments."""
+    found = lists.list_call(binder, name, arguments, span)
+    if found is not None:
+        return found
     special = _SPECIAL.get(name)
     if special is not None:
         return special(binder, name, arguments, span)
@@ -117,7 +120,7 @@ def call(
     if function is None:
         if name in _LATER:
             raise NotSupportedError(f"function is not supported: {name}", span=place or span)
-        known = [*names(), *_SPECIAL, *_DATE_PART_FUNCTIONS, *aggregates.NAMES, "unnest"]
+        known = [*names(), *_SPECIAL, *_DATE_PART_FUNCTIONS, *aggregates.NAMES, *lists.NAMES, "unnest"]
         raise not_found("function", name, known, place or span)
     expansion = function.expansion(len(arguments)) if function.macro is not None else None
     if expansion is not None:

@@ -384,6 +384,12 @@ class _Printer:
     def print_currenttimestamp(self, node: Any) -> str:
         return "current_timestamp"
 
+    def print_array(self, node: Any) -> str:
+        return f"list_value({self.list(node.expressions)})"
+
+    def print_bracket(self, node: Any) -> str:
+        return f"{self.print(node.this)}[{self.list(node.expressions)}]"
+
     def print_anonymous(self, node: Any) -> str:
         name = str(node.this)
         arguments = node.expressions

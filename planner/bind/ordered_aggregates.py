@@ -22,10 +22,13 @@ from gpudb.planner.expressions import (
     AggregateCall,
     Coalesce,
     Column,
+    Comparison,
     Expression,
+    Frame,
     IsNull,
     Literal,
     Not,
+    WindowCall,
     conjunction,
     conjuncts,
 )
@@ -42,12 +45,13 @@ from gpudb.planner.logical import (
     Project,
     Sort,
     SortKey,
+    Window,
 )
 from gpudb.planner.rules.rewriting import columns_read, renumber
 from gpudb.types import BIGINT, BOOLEAN, DOUBLE
 
 _QUANTILES = ("quantile_cont", "quantile_disc")
-NAMES = (*_QUANTILES, "mode", "entropy", "mad", "string_agg", "first_in_order")
+NAMES = (*_QUANTILES, "mode", "entropy", "mad", "string_agg", "list_of_first", "first_in_order")
 MEDIAN = (Literal(DOUBLE, 0.5), Literal(BOOLEAN, False))
 
 
@@ -137,7 +141,7 @@ class _Aggregation:
     def _family(self, calls: Sequence[AggregateCall]) -> Node:
         """Keys, then the values of aggregates of one kind over the same values."""
         call = calls[0]
-        if call.name == "string_agg":
+        if call.name in ("string_agg", "list_of_first"):
             return self._texts(call)
         if call.name == "first_in_order":
             return self._end(call)
@@ -174,7 +178,13 @@ class _Aggregation:
         """Keys, then the group's texts in their order."""
         value, separator, *_ = call.arguments
         assert isinstance(separator, Literal), "it is a constant"
+        most = None
+        if call.name == "list_of_first":
+            most = call.arguments[3]
+            call = replace(call, arguments=(*call.arguments[:3], *call.arguments[4:]))
         sort = self._in_order(replace(call, filter=conjunction((*conjuncts(call.filter), _present(value)))))
+        if most is not None:
+            sort = self._first_of(sort, most)
         width, numbered = len(self.keys), Numbered.of(sort)
         least = AggregateCall(BIGINT, "min", (columns_of(numbered)[-1],))
         names = (*self.columns, ("start", BIGINT))
@@ -199,6 +209,15 @@ class _Aggregation:
         for key, way in zip(columns_of(rows)[width + 1 :], ways.value.split(), strict=True):
             keys.append(SortKey(key, way[0] == "d", way[1] == "f"))
         return Sort(columns, rows, tuple(keys))
+
+    def _first_of(self, sort: Sort, most: Expression) -> Sort:
+        """Of rows in an order within the keys, so many of each."""
+        rows, width = sort.input, len(self.keys)
+        number = WindowCall(BIGINT, "row_number", (), (), (), (), Frame())
+        keys = tuple(columns_of(rows)[:width])
+        numbered = Window((*rows.columns, ("place", BIGINT)), rows, keys, sort.keys[width:], (number,))
+        kept = where(numbered, [Comparison(BOOLEAN, "<=", columns_of(numbered)[-1], most)])
+        return Sort(sort.columns, Project(rows.columns, kept, tuple(columns_of(rows))), sort.keys)
 
     def _end(self, call: AggregateCall) -> Node:
         """Keys, then the value of the first row in an order, or of the last."""

@@ -535,6 +535,9 @@ class StatementBinder:
 
 def with_real_types(context: Context, plan: Node) -> Node:
     """A column of bare NULLs becomes INTEGER: tables have no NULL type."""
+    for name, type_ in plan.columns:
+        if type_.child is not None:
+            raise NotSupportedError(f"columns of type {type_} are not supported: {name}", hint="UNNEST makes rows")
     if all(type_.kind != "NULL" for _, type_ in plan.columns):
         return plan
     columns = tuple((name, INTEGER if type_.kind == "NULL" else type_) for name, type_ in plan.columns)

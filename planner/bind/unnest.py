@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpudb.errors import BindError, NotSupportedError
-from gpudb.planner.bind.casts import cast, implicit_cost
-from gpudb.planner.bind.context import join_spans, span_of
-from gpudb.planner.bind.names import describe
+from gpudb.errors import BindError
+from gpudb.planner.bind.context import join_spans
+from gpudb.planner.bind.lists import counted_by, element_at, length
 from gpudb.planner.expressions import Case, Column, Comparison, Expression, IsNull, Literal, Span
 from gpudb.planner.logical import Node, Project, Unnested, Values
 from gpudb.planner.tokens import plain
 from gpudb.record import record
-from gpudb.types import BIGINT, BOOLEAN
+from gpudb.types import BIGINT, BOOLEAN, NULL
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.expressions import ExpressionBinder
@@ -65,33 +64,33 @@ def bind_unnest(binder: ExpressionBinder, node: Any, place: Span | None) -> Expr
         raise BindError("UNNEST wants one list", span=place)
     (given,) = node.expressions
     name = plain(str(given.this)).lower() if given.key == "anonymous" else ""
-    if name not in _COUNTS:
-        raise NotSupportedError(f"UNNEST of {describe(given)} is not supported", span=span_of(given) or place)
-    arguments = [binder.bind(argument) for argument in given.expressions]
-    span = join_spans(place, *(argument.span for argument in arguments))
-    for argument in arguments:
-        if contains_unnest(argument):
-            raise BindError("UNNEST does not nest", span=argument.span or span)
-    return _of_series(binder, name, arguments, span)
+    if name in _COUNTS:  # without the list
+        arguments = [binder.bind(argument) for argument in given.expressions]
+        span = join_spans(place, *(argument.span for argument in arguments))
+        found = _of_series(binder, name, arguments, span)
+    else:
+        value = binder.bind(given)
+        span = join_spans(place, value.span)
+        found = _of_list(value, span)
+    if any(contains_unnest(part) for part in (found.count, found.value)):
+        raise BindError("UNNEST does not nest", span=span)
+    return found
+
+
+def _of_list(value: Expression, span: Span | None) -> Unnest:
+    if value.type.kind == "NULL":
+        return Unnest(NULL, Literal(BIGINT, None), Literal(NULL, None), span=span)
+    if value.type.child is None:
+        raise BindError(f"UNNEST wants a list, not {value.type}", span=span)
+    return Unnest(value.type.child, length(value, span), element_at(value, TURN, span), span=span)
 
 
 def _of_series(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Unnest:
     """UNNEST(range([start,] stop [, step])) of whole numbers, which may be values of the row."""
     from gpudb.planner.bind.functions import expand
 
-    if not 1 <= len(arguments) <= 3:
-        raise BindError(f"{name} wants 1 to 3 arguments: [start,] stop [, step]", span=span)
-    if any(argument.type.is_temporal for argument in arguments):
-        raise NotSupportedError(f"UNNEST of a {name} of times is not supported", span=span)
-    numbers = []
-    for argument in arguments:
-        if implicit_cost(binder.context, argument, "BIGINT") is None:
-            raise BindError(f"{name} takes BIGINT here, not {argument.type}", span=argument.span or span)
-        numbers.append(cast(binder.context, argument, BIGINT))
-    start = numbers[0] if len(numbers) > 1 else Literal(BIGINT, 0)
-    stop = numbers[1] if len(numbers) > 1 else numbers[0]
-    step = numbers[2] if len(numbers) == 3 else Literal(BIGINT, 1)
-    if len(numbers) == 1 and name == "range":
+    start, stop, step = counted_by(binder, name, arguments, span)
+    if len(arguments) == 1 and name == "range":
         return Unnest(BIGINT, expand(binder, (("b",), "greatest(b, 0)"), [stop], span), TURN, span=span)
     count = expand(binder, (("a", "b", "s"), _COUNTS[name]), [start, stop, step], span)
     value = expand(binder, (("a", "i", "s"), "a + i * s"), [start, TURN, step], span)

@@ -391,7 +391,7 @@ class Feed:
 
     def order_word(self, value: Value) -> Operand:
         """The 64-bit word that sorts as the value does."""
-        if value.sql.is_text:
+        if value.sql.is_coded:
             return self.emitter.converted(self.emitter.ranks(value), R.I64)
         value = self.emitter.decoded(value)
         if value.type is R.I128:
@@ -409,7 +409,7 @@ class Feed:
             count = counted(builder, group)
             present = builder.make("Ne", R.MASK, count, builder.slot(PlainSlot(R.I64, 0)))
             found = builder.make("Keep", R.I64, group_word(builder, group, word), present)
-            if value.sql.is_text:
+            if value.sql.is_coded:
                 assert value.dictionary is not None
                 table = builder.slot(TableSlot(RankTable(value.dictionary, inverse=True)))
                 code = builder.make("Lookup", R.U32, builder.make("Convert", R.U32, found), table)

@@ -40,7 +40,7 @@ class CastEmitter(TextEmitter):
             return value
         if value.is_null or source.kind == "NULL":
             return self.literal(Literal(target, None))
-        if target.is_text or source.is_text:
+        if target.is_coded or source.is_coded:
             return self.cast_text(value, target, try_, expression)
         if (source.kind, target.kind) == ("TIMESTAMP", "DATE") and self._is_narrow(value):
             return self._stored_day(value, target)

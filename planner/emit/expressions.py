@@ -88,7 +88,7 @@ class CommonForm:
 
 def common_form(sql: SqlType, values: list[Value]) -> CommonForm:
     """The form that holds all of several values of one SQL type."""
-    if sql.is_text:
+    if sql.is_coded:
         dictionary, high = common_dictionary(values)
         return CommonForm(R.U32, 0, high, dictionary)
     if sql.is_float:
@@ -150,13 +150,13 @@ class ExpressionEmitter(CastEmitter):
         """A constant in a parameter slot."""
         sql = literal.type
         if literal.value is None:
-            kind = R.U32 if sql.is_text else sql.register if sql.kind != "INTERVAL" else R.I64
+            kind = R.U32 if sql.is_coded else sql.register if sql.kind != "INTERVAL" else R.I64
             zero = self.builder.slot(PlainSlot(kind, 0))
             never = self.builder.vector(self.builder.slot(PlainSlot(R.MASK, 0)))
             low, high = (0, 0) if not sql.is_float else (0.0, 0.0)
-            reference = self.literal_dictionary(literal) if sql.is_text else None
+            reference = self.literal_dictionary(literal) if sql.is_coded else None
             return Value(sql, kind, zero, never, low, high, reference, is_null=True)
-        if sql.is_text:
+        if sql.is_coded:
             code = self.builder.slot(PlainSlot(R.U32, 0))
             return Value(sql, R.U32, code, None, 0, 0, self.literal_dictionary(literal))
         if sql.is_float:
@@ -366,7 +366,7 @@ class ExpressionEmitter(CastEmitter):
                     if operator[0] == ">"
                     else self._stored_range(a, None, low, True)
                 )
-            if a.sql.is_text:
+            if a.sql.is_coded:
                 return self._text_against_constant(operator, a, right)
         b = self.value(right)
         valid = self.builder.both(a.valid, b.valid)
@@ -375,7 +375,7 @@ class ExpressionEmitter(CastEmitter):
 
     def _compared(self, operator: str, a: Value, b: Value) -> Operand:
         """Comparison of two values' bytes, NULL aside."""
-        if a.sql.is_text:
+        if a.sql.is_coded:
             left, right = self.comparable_texts(a, b, ordered=operator not in ("=", "<>"))
             kind = R.U32
         elif a.type is R.MASK or b.type is R.MASK or a.sql.is_exact:
@@ -432,7 +432,7 @@ class ExpressionEmitter(CastEmitter):
         if not items:
             return self._all(False)
         member: Operand | None = None
-        if argument.sql.is_text:
+        if argument.sql.is_coded:
             member = self.text_membership(argument, items)
         elif argument.stored is not None and argument.type in (R.U8, R.U16) and argument.operand.kind != SLOT:
             table = self.builder.slot(TableSlot(MemberTable(None, argument.stored.column, items)))

@@ -61,7 +61,7 @@ class Key:
 
 def make_key(emitter: ExpressionEmitter, value: Value) -> Key:
     """How a value is numbered as a group key."""
-    if value.sql.is_text:
+    if value.sql.is_coded:
         return Key(value, 0, value.high + 1)
     if value.sql.is_float:
         return Key(value, 0, 1 << 64)
@@ -162,7 +162,7 @@ class GroupKeys:
         builder = emitter.builder
         if key.values is not None:
             code = self._place(emitter, key, value)
-        elif value.sql.is_text or (value.stored is not None and not value.stored.encoded and key.low == 0):
+        elif value.sql.is_coded or (value.stored is not None and not value.stored.encoded and key.low == 0):
             code = value.operand
         else:
             code = self._number(emitter, key, emitter.decoded(value))
@@ -332,7 +332,7 @@ def word_value(emitter: ExpressionEmitter, word: Operand, like: Value, valid: Op
     """An order word (or plain integer) back as a value like another."""
     builder = emitter.builder
     sql = like.sql
-    if sql.is_text:
+    if sql.is_coded:
         kind = R.U32
     elif sql.is_float:
         kind = sql.register

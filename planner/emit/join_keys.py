@@ -26,7 +26,7 @@ def build_key(emitter: ExpressionEmitter, value: Value, null_equal: bool, span: 
     """A key of the build side as keys hold it: decoded, and never NULL unless NULL equals NULL."""
     if value.sql.kind == "INTERVAL":
         raise NotSupportedError("a join by an INTERVAL is not supported", span=span)
-    value = emitter.decoded(value) if not value.sql.is_text else value
+    value = emitter.decoded(value) if not value.sql.is_coded else value
     if value.sql.kind == "BOOLEAN":  # both, whatever is there: a probe's truth value is not tested for lying inside
         value = replace(value, low=0, high=1)
     elif value.is_null or value.low is None and not value.sql.is_float:
@@ -53,7 +53,7 @@ class JoinKeys:
         for value in values:
             if value.sql.is_float:
                 keys.append(Key(value, 0, 1 << 64))
-            elif value.sql.is_text:
+            elif value.sql.is_coded:
                 keys.append(Key(value, 0, value.high + 1))
             else:
                 keys.append(Key(value, value.low, value.high - value.low + 1))
@@ -122,7 +122,7 @@ class JoinKeys:
         if value.is_null:
             zero = builder.vector(builder.slot(PlainSlot(built.type, 0)))
             return replace(value, operand=zero, type=built.type, low=0, high=0, stored=None), None
-        if value.sql.is_text:
+        if value.sql.is_coded:
             target, high = common_dictionary([built, value])
             code = builder.vector(emitter.in_dictionary(value, target))
             moved = replace(value, operand=code, type=R.U32, low=0, high=high, dictionary=target, stored=None)

@@ -63,7 +63,7 @@ class Nearest:
 
     def word(self, emitter: ExpressionEmitter, value: Value, other: Value) -> Operand:
         """The word of a value of one input, comparable with those of a value of the other one."""
-        if value.sql.is_text:
+        if value.sql.is_coded:
             target, high = common_dictionary([value, other])
             code = emitter.builder.vector(emitter.in_dictionary(value, target))
             value = replace(value, operand=code, type=R.U32, low=0, high=high, dictionary=target, stored=None)

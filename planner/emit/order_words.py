@@ -20,7 +20,7 @@ def sort_words(emitter: ExpressionEmitter, value: Value, descending: bool, nulls
         return Value(BIGINT, R.I64, operand, None)
 
     words: list[Value] = []
-    if value.sql.is_text:
+    if value.sql.is_coded:
         parts = [builder.make("Convert", R.I64, builder.vector(emitter.ranks(value)))]
     else:
         value = emitter.decoded(value)

@@ -80,7 +80,7 @@ from gpudb.program import (
     TupleColumn,
 )
 from gpudb.record import replace
-from gpudb.types import BIGINT, VARCHAR, RegisterType
+from gpudb.types import BIGINT, RegisterType
 
 R = RegisterType
 MOST_TRIED = 2  # joins whose build sides turn out to have repeated keys, one by one
@@ -230,13 +230,13 @@ class QueryEmitter:
                     bits = builder.column(index, "validity", R.MASK)
                     valid = builder.block_once("ExpandValidity", (R.MASK,), R.MASK, bits)
                 low, high = column.low, column.high
-                if sql.is_exact or sql.is_text:
+                if sql.is_exact or sql.is_coded:
                     low, high = (0 if low is None else low), (0 if high is None else high)
-                dictionary = ColumnDictionary(node.table, ordinal) if sql.is_text else None
+                dictionary = ColumnDictionary(node.table, ordinal) if sql.is_coded else None
                 if column.stored is None:
                     if sql.is_float:
                         kind = sql.register
-                    elif sql.is_text:
+                    elif sql.is_coded:
                         kind = R.U32
                     else:
                         kind = R.MASK if sql.kind == "BOOLEAN" else integer_register(low, high)  # type: ignore[arg-type]
@@ -310,7 +310,7 @@ class QueryEmitter:
     @staticmethod
     def _settled(emitter: ExpressionEmitter, value: Value) -> Value:
         """A value as an intermediate holds it: decoded, texts as u32 codes."""
-        if value.sql.is_text:
+        if value.sql.is_coded:
             return replace(value, operand=emitter.converted(value.operand, R.U32), type=R.U32, stored=None)
         return emitter.decoded(value)
 
@@ -409,7 +409,7 @@ class QueryEmitter:
 
         def text() -> Value:
             codes = builder.column(0, "array", R.U32, joined)
-            return Value(VARCHAR, R.U32, codes, None, 0, bound, StepDictionary(joined, 0))
+            return Value(node.columns[-1][1], R.U32, codes, None, 0, bound, StepDictionary(joined, 0))
 
         makers: list[Callable[[], Value]] = [partial(opened.values.__getitem__, k) for k in range(width)]
         return replace(opened, values=LazyValues([*makers, text]))
@@ -491,9 +491,9 @@ class QueryEmitter:
         for k, (_, sql) in enumerate(node.columns):
             cells = [row[k] for row in node.rows]
             valid = PLAIN_OPERAND if any(c.value is None for c in cells) else None  # type: ignore[attr-defined]
-            kind = R.U32 if sql.is_text else sql.register
-            low, high = (0, len(cells) - 1) if sql.is_text else sql.bounds if sql.is_exact else (None, None)
-            reference = StepDictionary(step, k) if sql.is_text else None
+            kind = R.U32 if sql.is_coded else sql.register
+            low, high = (0, len(cells) - 1) if sql.is_coded else sql.bounds if sql.is_exact else (None, None)
+            reference = StepDictionary(step, k) if sql.is_coded else None
             columns.append(Value(sql, kind, PLAIN_OPERAND, valid, low, high, reference))
         return Left((step,), tuple(columns), max(1, len(node.rows)))
 
@@ -641,7 +641,7 @@ def export_form(emitter: ExpressionEmitter, value: Value) -> Value:
     """A result value in the width of its SQL type's Arrow buffer, zero under NULL."""
     sql = value.sql
     builder = emitter.builder
-    if sql.is_text:
+    if sql.is_coded:
         operand, kind = emitter.converted(value.operand, R.U32), R.U32
     elif sql.is_float:
         kind = sql.register

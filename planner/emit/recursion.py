@@ -43,13 +43,15 @@ def left_of(step: int, columns: tuple[OutputColumn, ...]) -> Left:
     plain = Operand(PLAIN, 0)
     values = []
     for k, (_, sql) in enumerate(columns):
-        low, high = (0, MOST_TEXTS - 1) if sql.is_text else sql.bounds if sql.is_exact else (None, None)
-        values.append(Value(sql, _kind(sql), plain, plain, low, high, StepDictionary(step, k) if sql.is_text else None))
+        low, high = (0, MOST_TEXTS - 1) if sql.is_coded else sql.bounds if sql.is_exact else (None, None)
+        values.append(
+            Value(sql, _kind(sql), plain, plain, low, high, StepDictionary(step, k) if sql.is_coded else None)
+        )
     return Left((step,), tuple(values), MOST_ROWS)
 
 
 def _kind(sql: SqlType) -> R:
-    return R.U32 if sql.is_text else sql.register
+    return R.U32 if sql.is_coded else sql.register
 
 
 def _emit(emitter: QueryEmitter, stream: Stream, columns: tuple[OutputColumn, ...]) -> int:
@@ -59,7 +61,7 @@ def _emit(emitter: QueryEmitter, stream: Stream, columns: tuple[OutputColumn, ..
     for k, (_, sql) in enumerate(columns):
         value = stream.values[k]
         expressions = stream.emitter()
-        if sql.is_text:
+        if sql.is_coded:
             operand = expressions.converted(value.operand, R.U32)
         elif sql.kind == "BOOLEAN":
             operand = expressions.mask(value)

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gpudb.errors import NotSupportedError
+from gpudb.functions import lists as list_functions
 from gpudb.functions.registry import Overload
 from gpudb.planner.emit.builder import PipelineBuilder, Value
 from gpudb.planner.expressions import Call, Cast, Expression, Literal
@@ -32,7 +33,7 @@ from gpudb.program import (
     TranslationTable,
     UnionDictionary,
 )
-from gpudb.types import BOOLEAN, VARCHAR, RegisterType, SqlType
+from gpudb.types import BIGINT, BOOLEAN, RegisterType, SqlType
 
 R = RegisterType
 NARROW_DOMAIN = 1 << 16  # a function of a number, or of a pair, becomes a lookup table up to this many values
@@ -97,7 +98,7 @@ class TextEmitter:
             return left, right
         sides = []
         for operand in (left, right):
-            value = Value(VARCHAR, R.U32, self.builder.vector(operand), None, 0, high, reference)
+            value = Value(a.sql, R.U32, self.builder.vector(operand), None, 0, high, reference)
             sides.append(self.ranks(value))
         return sides[0], sides[1]
 
@@ -122,11 +123,34 @@ class TextEmitter:
 
     def text_call(self, expression: Call, overload: Overload, arguments: tuple[Expression, ...]) -> Value:
         """A text function: evaluated over the distinct values of its varying argument, or over pairs or tuples of them."""
+        if overload.name == "list_at":
+            return self._element(expression, *map(self.value, arguments))
         given = [self._argument(a) for a in arguments]
         if overload.name == "concat_operator" and self._is_table([a for a in given if not isinstance(a, Literal)]):
             while len(given) > 2 and sum(not isinstance(a, Literal) for a in given) > 2:  # two at a time: pairs
                 given[:2] = [self._apply(overload.name, overload, given[:2], expression.type, False, expression)]
         return self._apply(overload.name, overload, given, expression.type, False, expression)
+
+    def _element(self, expression: Call, lists: Value, index: Value) -> Value:
+        """The element of a list at a number from 0; NULL where it has none there."""
+        if lists.is_null or index.is_null:
+            return self.literal(Literal(expression.type, None))
+        assert lists.dictionary is not None and lists.sql.child is not None
+        child, codes, make, dictionary = lists.sql.child, self.codes(lists), self.builder.make, lists.dictionary
+
+        def number(overload: Overload) -> Operand:
+            function = TextFunction(overload.name, overload, (dictionary,), (0,), BIGINT)
+            return make("Lookup", R.I64, codes, self.builder.slot(TableSlot(TextTable(function, R.I64))))
+
+        at = self.builder.vector(self.in_register(index, R.I64))
+        inside = make("Lt", R.MASK, at, number(list_functions.length(child)))
+        first = make("Le", R.MASK, self.builder.vector(self.builder.slot(PlainSlot(R.I64, 0))), at)
+        valid = make("And", R.MASK, inside, first)
+        for part in (lists.valid, index.valid):
+            valid = valid if part is None else make("And", R.MASK, valid, part)
+        place = make("Keep", R.I64, make("Add", R.I64, number(list_functions.starts(child)), at), valid)
+        all_ = TextFunction("list_elements", list_functions.elements(child), (dictionary,), (0,), child, True)
+        return self._looked_up(all_, make("Convert", R.U32, place), valid, (1 << 32) - 2, expression)
 
     def _argument(self, expression: Expression) -> Any:
         return expression if isinstance(expression, Literal) else self.value(expression)
@@ -134,7 +158,7 @@ class TextEmitter:
     def cast_text(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
         """CAST between text and another type."""
         argument = expression.argument if isinstance(expression, Cast) else None
-        given = argument if isinstance(argument, Literal) and not value.sql.is_text else value
+        given = argument if isinstance(argument, Literal) and not value.sql.is_coded else value
         return self._apply("cast", None, [given], target, try_, expression)
 
     def _apply(
@@ -165,10 +189,18 @@ class TextEmitter:
                 f"{name}() of an INTERVAL that is no constant is not supported", span=expression.span
             )
         index, domains, high = self._indexed(varying, constant, valid)
-        function = TextFunction(name, overload, domains, tuple(pattern), sql, try_)
+        return self._looked_up(
+            TextFunction(name, overload, domains, tuple(pattern), sql, try_), index, valid, high, expression
+        )
+
+    def _looked_up(
+        self, function: TextFunction, index: Operand, valid: Operand | None, high: int, expression: Expression
+    ) -> Value:
+        """What a function gives at an index into its lookup tables, which have codes up to `high`."""
+        sql = function.type
         slot = lambda table: self.builder.slot(TableSlot(table))  # noqa: E731
         make = self.builder.make
-        kind = R.U32 if sql.is_text else sql.register
+        kind = R.U32 if sql.is_coded else sql.register
         element: R = R.I64 if kind is R.I128 else R.F64 if kind is R.F32 else kind
         operand = make("Lookup", element, index, slot(TextTable(function, element)))
         if kind is R.I128:
@@ -177,13 +209,13 @@ class TextEmitter:
             shifted = make("Multiply", R.I128, self.converted(above, R.I128), word)
             operand, element = make("Add", R.I128, shifted, self.converted(operand, R.I128)), R.I128
         present = make("Lookup", R.MASK, index, slot(TextTable(function, R.MASK, "validity")))
-        if not try_:
+        if not function.try_:
             failed = make("Lookup", R.MASK, index, slot(TextTable(function, R.MASK, "failed")))
             self.fail_where(failed, valid, "ConversionError", function, expression)
         valid = self.builder.both(valid, present)
         if kind is R.F32:
             operand = self.converted(operand, R.F32)
-        if sql.is_text:
+        if sql.is_coded:
             return Value(sql, R.U32, operand, valid, 0, min(high, (1 << 32) - 2), MappedDictionary(function))
         if sql.is_float:
             return Value(sql, kind, operand, valid)
@@ -195,7 +227,7 @@ class TextEmitter:
     def _is_table(self, varying: list[Value]) -> bool:
         """May a lookup table have one entry for each combination of values that the arguments can have?"""
         for value in varying:
-            if not value.sql.is_text and not (value.sql.is_exact and entries(value) <= NARROW_DOMAIN):
+            if not value.sql.is_coded and not (value.sql.is_exact and entries(value) <= NARROW_DOMAIN):
                 return False
         rows = min(self.builder.row_bound, MOST_PAIRS)  # more pairs than rows are not worth a table
         return len(varying) < 2 or math.prod(map(entries, varying)) <= max(NARROW_DOMAIN, rows)
@@ -204,7 +236,7 @@ class TextEmitter:
         self, varying: list[Value], constant: Literal | None, valid: Operand | None
     ) -> tuple[Operand, tuple[Any, ...], int]:
         """(index of each row's arguments into the function's lookup tables, what they range over, greatest index)."""
-        if constant is not None and not constant.type.is_text:
+        if constant is not None and not constant.type.is_coded:
             index = self.builder.vector(self.builder.slot(PlainSlot(R.U32, 0)))
             return index, (ConstantDomain(varying[0].sql, constant),), 0
         if len(varying) > 2 or not self._is_table(varying):
@@ -224,7 +256,7 @@ class TextEmitter:
 
     def _domain(self, value: Value) -> tuple[DictionaryReference | RangeDomain, Operand]:
         """What a varying argument ranges over, and its index into it."""
-        if value.sql.is_text:
+        if value.sql.is_coded:
             assert value.dictionary is not None
             return value.dictionary, self.codes(value)
         value = self.decoded(value)
@@ -250,7 +282,7 @@ class TextEmitter:
 
 def entries(value: Value) -> int:
     """How many entries a lookup table over a text or an integer has."""
-    return int(value.high - (0 if value.sql.is_text else value.low)) + 1
+    return int(value.high - (0 if value.sql.is_coded else value.low)) + 1
 
 
 def common_dictionary(values: list[Value]) -> tuple[DictionaryReference, int]:

@@ -33,7 +33,7 @@ def write_csv(result: Rows, style: Style, stream: TextIO) -> int:
         columns = []
         for position, sql_type in enumerate(result.types):
             text = text_column(batch.column(position), sql_type)
-            if sql_type.is_text:
+            if sql_type.is_coded:
                 text = _quoted(text, null_text)
             columns.append(pc.fill_null(text, null_text))
         stream.write("\n".join(_join(columns, ",").to_pylist()) + "\n")
@@ -94,7 +94,7 @@ def write_markdown(result: Rows, style: Style, stream: TextIO) -> int:
         columns = []
         for position, sql_type in enumerate(result.types):
             text = pc.fill_null(text_column(batch.column(position), sql_type), null_text)
-            if sql_type.is_text:
+            if sql_type.is_coded:
                 text = pa.array([_markdown_cell(value) for value in text.to_pylist()], pa.string())
             columns.append(text)
         stream.write("".join(f"| {row} |\n" for row in _join(columns, " | ").to_pylist()))
