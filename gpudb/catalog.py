@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from gpudb.record import record
 from gpudb.types import RegisterType, SqlType
@@ -243,6 +243,12 @@ class Catalog(Protocol):
         """A listing of the catalog, `information_schema.tables`, as a relation of this statement; None of another name.
 
         arguments  of a call, duckdb_tables(); None where it is named as a table is.  BindError for a wrong number.
+        """
+
+    def values_of(self, plan: Any, raw: list[Any]) -> list[Any]:
+        """The values of a plan's only column, found now: PIVOT's columns depend on them.
+
+        raw  the value of each slot of the statement
         """
 
     def changed_rows(self, table: TableLayout) -> TableLayout:

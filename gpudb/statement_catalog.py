@@ -129,6 +129,13 @@ class StatementCatalog:
         self.relations[key] = ListedRows(found, self, arguments)
         return self._declared(key)
 
+    def values_of(self, plan: Any, raw: list[Any]) -> list[Any]:
+        """The values of a plan's only column."""
+        from gpudb.session import untimed
+
+        batches = self.session.query_batches(plan, raw, self, untimed)
+        return [value for batch in batches for value in batch.column(0).to_pylist()]
+
     def changed_rows(self, table: TableLayout) -> TableLayout:
         """The rows that this statement adds to a table, changes in it or removes; see `give_changed_rows`."""
         self.relations[CHANGED_ROWS] = ChangedRows(table.columns)

@@ -116,6 +116,12 @@ class Context:
             del around.arguments[count:]
         return self.handed_down(raised, level, call.name, call.span)
 
+    def raw_values(self) -> list[Any]:
+        """The values of all slots of this statement: its literals, then its parameters."""
+        return [value for _, value in self.parsed.literals] + [
+            self.parameter_values.get(name) for name in self.parsed.parameters
+        ]
+
     @contextmanager
     def outside_of(self, depth: int) -> Iterator[None]:
         """While a query is bound that stands in just the `depth` outermost ones."""

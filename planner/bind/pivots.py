@@ -1,7 +1,8 @@
 """PIVOT and UNPIVOT: columns made of rows, and rows of columns.
 
-PIVOT is a GROUP BY whose aggregates count the rows of one value each (FILTER); its values are written in the statement, since
-a plan's columns cannot depend on rows.  UNPIVOT pairs each row with the names of its columns, and picks the column by name.
+PIVOT is a GROUP BY whose aggregates count the rows of one value each (FILTER).  Its values are part of the plan, whose
+columns they are: they are written in the statement, or found by a query that runs while the statement is bound.  UNPIVOT
+pairs each row with the names of its columns, and picks the column by name.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow as pa
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.functions.cast_text import print_values
 from gpudb.planner.bind.casts import cast, common_type
-from gpudb.planner.bind.context import not_found, span_of
+from gpudb.planner.bind.context import Enclosing, not_found, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate
 from gpudb.planner.bind.grouping import GroupBy, Groups, by_value
 from gpudb.planner.bind.names import column_name
@@ -35,13 +36,15 @@ from gpudb.planner.expressions import (
     conjunction,
     conjuncts,
 )
-from gpudb.planner.logical import Join, Node, OutputColumn, Project, Values
+from gpudb.planner.logical import Aggregate, Join, Node, OutputColumn, Project, Sort, SortKey, Values
+from gpudb.planner.pivot_tokens import alias_of, value_of
 from gpudb.planner.tokens import plain
-from gpudb.types import BOOLEAN, INTEGER, VARCHAR
+from gpudb.types import BIGINT, BOOLEAN, INTEGER, VARCHAR
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.query import QueryBinder
 
+MOST_VALUES = 100_000
 Condition = tuple[str, Expression]
 """How a value of a pivoted column is called, and the rows that have it."""
 
@@ -65,17 +68,17 @@ class _Pivot:
         self.binder = ExpressionBinder(query.context, scope, clause="PIVOT", aggregates=True)
 
     def made(self) -> Node:
-        node, span = self.node, span_of(self.node)
+        node = self.node
         fields = node.args.get("fields") or node.expressions
         trees = node.expressions if node.args.get("fields") else node.args.get("using") or []
-        if not trees:
-            raise NotSupportedError("PIVOT without an aggregate is not supported", span=span)
         calls = [self._aggregate(tree) for tree in trees]
-        alternatives = [self._values(field) for field in fields]
+        if not trees:
+            calls = [("count_star()", False, AggregateCall(BIGINT, "count_star", ()))]
+        pivoted_by = [value_of(field.this if field.key == "in" else field) for field in fields]
+        by = [self.binder.bind(tree) for tree in pivoted_by]
+        alternatives = [self._values(field, column) for field, column in zip(fields, by, strict=True)]
         read = {part.index for _, _, bound in calls for part in bound.walk() if isinstance(part, Column)}
-        read |= {
-            part.index for field in fields for part in self.binder.bind(field.this).walk() if isinstance(part, Column)
-        }
+        read |= {part.index for column in by for part in column.walk() if isinstance(part, Column)}
         groups = Groups(self.context, GroupBy(self._keys(read), None))
         names = [key.name if isinstance(key, Column) else f"key {k}" for k, key in enumerate(groups.keys)]
         outputs: list[Expression] = [groups.rewrite(key) for key in groups.keys]
@@ -94,43 +97,69 @@ class _Pivot:
     def _aggregate(self, tree: Any) -> tuple[str, bool, Expression]:
         """(name, whether that is an alias, the bound aggregate)."""
         is_alias = tree.key == "alias"
-        bound = self.binder.bind(tree.this if is_alias else tree)
+        inner = value_of(tree.this if is_alias else tree)
+        bound = self.binder.bind(inner)
         if not contains_aggregate(bound):
             raise BindError("PIVOT wants aggregates", span=span_of(tree))
-        return (plain(tree.alias) if is_alias else str(column_name(tree, self.context.parsed))), is_alias, bound
+        return (plain(tree.alias) if is_alias else str(column_name(inner, self.context.parsed))), is_alias, bound
 
-    def _values(self, field: Any) -> list[Condition]:
+    def _values(self, field: Any, column: Expression) -> list[Condition]:
         """The values of one pivoted column, which are part of the plan: they name columns."""
         if field.key != "in":
-            raise NotSupportedError(
-                "PIVOT without IN (...) is not supported",
-                span=span_of(field),
-                hint="name the values: they make columns",
-            )
+            return self._found(column, field)
         if field.args.get("query") is not None:
-            raise NotSupportedError("PIVOT with IN (SELECT ...) is not supported", span=span_of(field))
+            return self._listed(column, field)
         if field.this.key == "neg" or (field.this.key != "extract" and field.this.args.get("expression") is not None):
             raise NotSupportedError("PIVOT by a condition is not supported", span=span_of(field), hint="(x + 1) IN (2)")
-        column = self.binder.bind(field.this)
         found: dict[str, Expression] = {}
         for item in field.expressions:
-            tree = item.this if item.key in ("pivotalias", "alias") else item
+            tree, alias = alias_of(item)
             value = self.binder.bind(tree)
             if not isinstance(value, Literal):
                 raise NotSupportedError("PIVOT wants constants", span=span_of(tree))
             self.context.consume(value)
-            null: Expression = IsNull(BOOLEAN, column)
             if value.value is None:
-                name, condition = "NULL", null
+                name, condition = "NULL", _null(column)
             else:
-                name = _spelled(value)
+                name = _spelled(value) or "''"
                 condition = compare(self.context, "=", column, value)
-            if item is not tree:
-                name = plain(item.args["alias"].name)
+            name = alias or name
             if name in found:
                 raise BindError(f"a value is there twice: {name}", span=span_of(item))
             found[name] = condition
         return list(found.items())
+
+    def _found(self, column: Expression, field: Any) -> list[Condition]:
+        """The values that there are, as texts, and in their order: a query of its own finds them while this one is bound."""
+        value = cast(self.context, column, VARCHAR)
+        rows = where(self.plan, [Not(BOOLEAN, IsNull(BOOLEAN, value))])
+        values = Aggregate((("value", VARCHAR),), rows, (value,), ())
+        order = SortKey(Column(VARCHAR, 0, "value"), False, False)
+        return self._named(value, Sort(values.columns, values, (order,)), field)
+
+    def _listed(self, column: Expression, field: Any) -> list[Condition]:
+        """The values of IN (SELECT ...)."""
+        plan = self.query.subquery(field.args["query"], Enclosing(self.scope))[0]
+        if len(plan.columns) != 1:
+            raise BindError(f"PIVOT ... IN (SELECT ...) wants one column, not {len(plan.columns)}", span=span_of(field))
+        name, type_ = plan.columns[0]
+        texts = Project(((name, VARCHAR),), plan, (cast(self.context, Column(type_, 0, name), VARCHAR),))
+        return self._named(cast(self.context, column, VARCHAR), texts, field)
+
+    def _named(self, value: Expression, plan: Node, field: Any) -> list[Condition]:
+        context = self.context
+        if context.open_views:
+            raise NotSupportedError("PIVOT without its values in a view is not supported", span=span_of(field))
+        context.volatile = True  # other rows, other columns
+        names = dict.fromkeys(context.catalog.values_of(plan, context.raw_values()))
+        if len(names) > MOST_VALUES:
+            raise BindError(f"PIVOT finds {len(names)} values: more than {MOST_VALUES} columns", span=span_of(field))
+        return [
+            ("NULL", _null(value))
+            if name is None
+            else (name or "''", compare(context, "=", value, Literal(VARCHAR, name)))
+            for name in names
+        ]
 
     def _keys(self, read: set[int]) -> list[Expression]:
         """The columns named, else all that neither the aggregates nor the values are of."""
@@ -143,6 +172,10 @@ class _Pivot:
             if index not in read:
                 keys.setdefault(by_value(Column(type_, index, name)), Column(type_, index, name))
         return list(keys.values())
+
+
+def _null(value: Expression) -> Expression:
+    return IsNull(BOOLEAN, value)
 
 
 def _spelled(literal: Literal) -> str:
@@ -181,8 +214,7 @@ def _unpivoted(query: QueryBinder, plan: Node, scope: Scope, node: Any) -> Node:
     chosen: list[tuple[str, Column]] = []
     there = [scope.columns[index][0] for index in scope.visible("")]
     for tree in trees:
-        alias = plain(tree.args["alias"].name) if tree.key in ("pivotalias", "alias") else ""
-        inner = tree.this if alias else tree
+        inner, alias = alias_of(tree)
         if inner.key != "column":
             raise NotSupportedError("UNPIVOT of what is no column is not supported", span=span_of(tree) or span)
         column = scope.find(plain(inner.name), plain(inner.table) or None, span_of(inner))
@@ -210,4 +242,6 @@ def _unpivoted(query: QueryBinder, plan: Node, scope: Scope, node: Any) -> Node:
     columns += [(plain(name.name) if name is not None else "name", VARCHAR)]
     columns += [(plain(values[0].name) if values else "value", type_)]
     rows = Project(tuple(columns), both, (*outputs, called, value))
+    if node.args.get("include_nulls"):
+        return rows
     return where(rows, [Not(BOOLEAN, IsNull(BOOLEAN, columns_of(rows)[-1]))])

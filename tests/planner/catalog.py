@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import duckdb
 
@@ -87,6 +88,9 @@ class PlainCatalog:
 
     def proposed_rows(self, table: TableLayout) -> TableLayout:
         return TableLayout("proposed rows", table.columns, (), 1024, 1024, 1)
+
+    def values_of(self, plan: Any, raw: list[Any]) -> list[Any]:
+        return ["one", "two"]
 
     def file(self, paths: tuple[str, ...], file_format: str, options: dict[str, object]) -> TableLayout:
         self.opened.append((paths, file_format, options))
