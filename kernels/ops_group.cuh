@@ -275,19 +275,63 @@ DEVICE void op_GroupArgMin(const Tile& tile, const Instruction& ins) {
     }
 }
 
-/// How the words of two tables combine; GROUP_ARG_MIN stands for three words.
+DEVICE void arg_min_wide_update(int64* words, int64 high, int64 low, int64 row, int64 payload) {
+    const bool same = high == words[0] && low == words[1];
+    if (high < words[0] || (high == words[0] && low < words[1]) || (same && row < words[2])) {
+        words[0] = high;
+        words[1] = low;
+        words[2] = row;
+        words[3] = payload;
+    }
+}
+
+/// words p1 .. p1 + 3 of each row's group = (key p2 and p3, row, payload p4) where that is less, by key then row; where p5.
+/// Four words change together, so where tables are shared lanes take turns (barriers) and blocks take the table's lock.
+template <class I, class T>
+DEVICE void op_GroupArgMinWide(const Tile& tile, const Instruction& ins) {
+    const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
+    const int64* RESTRICT high = operand<int64>(tile, ins.p[2]);
+    const int64* RESTRICT low = operand<int64>(tile, ins.p[3]);
+    const int64* RESTRICT payload = operand<int64>(tile, ins.p[4]);
+    const Mask* RESTRICT keep = operand<Mask>(tile, ins.p[5]);
+    int64* words = tile.table->words + plain(ins.p[1]);
+    const int64 stride = tile.table->stride;
+    const int rows = tile.rows;
+    for (int turn = 0; turn < LANES; ++turn) {
+        if (LANE == turn) {
+            uint64* lock = (uint64*)(tile.table->used + 1);
+            if (!PRIVATE_TABLES) {
+                while (compare_and_swap(lock, 0, 1) != 0) {}
+                fence();
+            }
+            EACH_ROW(i, rows) if (keep[i]) arg_min_wide_update(words + group[i] * stride, high[i], low[i], row_number(tile, i), payload[i]);
+            fence();
+            if (!PRIVATE_TABLES) compare_and_swap(lock, 1, 0);
+        }
+        sync_lanes();
+    }
+}
+
+/// How the words of two tables combine.  The words of an arg_min, WORD_ARG_MIN and WORD_REST behind it, change together: the
+/// first that differs decides, and two tables have no row in common.
 enum : uint8 { WORD_ADD = 0, WORD_MIN = 1, WORD_MAX = 2, WORD_ARG_MIN = 3, WORD_REST = 4, WORD_AND = 5, WORD_XOR = 6 };
 
 DEVICE void combine_words(int64* into, const int64* from, const uint8* kinds, int64 stride) {
+    bool equal = true, less = false;
     for (int64 w = 0; w < stride; ++w) {
-        switch (kinds[w]) {
+        const uint8 kind = kinds[w];
+        switch (kind) {
             case WORD_ADD: into[w] = int64(uint64(into[w]) + uint64(from[w])); break;
             case WORD_MIN: into[w] = from[w] < into[w] ? from[w] : into[w]; break;
             case WORD_MAX: into[w] = from[w] > into[w] ? from[w] : into[w]; break;
-            case WORD_ARG_MIN: arg_min_update(into + w, from[w], from[w + 1], from[w + 2]); break;
             case WORD_AND: into[w] &= from[w]; break;
             case WORD_XOR: into[w] ^= from[w]; break;
-            default: break;
+            default:
+                if (kind == WORD_ARG_MIN || equal) {
+                    equal = from[w] == into[w];
+                    less = from[w] < into[w];
+                }
+                if (less) into[w] = from[w];
         }
     }
 }

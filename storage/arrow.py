@@ -15,7 +15,7 @@ import pyarrow as pa
 from gpudb import compute as pc
 from gpudb import types
 from gpudb.errors import ConversionError, InterfaceError, NotSupportedError
-from gpudb.storage.column import Chunk
+from gpudb.storage.column import WIDE, Chunk, as_wide
 from gpudb.storage.dictionary import Dictionary
 from gpudb.storage.text_words import text_buffers, text_order
 from gpudb.types import SqlType
@@ -122,7 +122,7 @@ def batches_of(source: Any) -> pa.RecordBatchReader:
 def plain_values(column: ArrowColumn, kind: SqlType, dictionary: Dictionary | None) -> tuple[Plain, Dictionary | None]:
     """(plain values of `column`, the dictionary with its new texts; None for other types than VARCHAR).
 
-    Raises ConversionError where a value does not fit `kind`, NotSupportedError where it does not fit 64 bits.
+    Raises ConversionError where a value does not fit `kind`.
     """
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     chunks = [chunk for chunk in (_without_wrappers(chunk) for chunk in chunks) if len(chunk)]
@@ -138,7 +138,10 @@ def concatenate(pieces: list[Plain], kind: SqlType) -> Plain:
         return np.zeros(0, dtype=kind.arrow.to_pandas_dtype() if kind.is_float else np.int64), None
     if len(pieces) == 1:
         return pieces[0]
-    values = np.concatenate([piece[0] for piece in pieces])
+    arrays = [piece[0] for piece in pieces]
+    if any(array.dtype == WIDE for array in arrays):
+        arrays = [as_wide(array) for array in arrays]
+    values = np.concatenate(arrays)
     if all(present is None for _, present in pieces):
         return values, None
     masks = [np.ones(len(piece), dtype=np.bool_) if present is None else present for piece, present in pieces]
@@ -151,17 +154,14 @@ def arrow_array(chunk: Chunk, kind: SqlType, dictionary: Dictionary | None) -> p
     validity = None if present is None else pa.py_buffer(np.packbits(present, bitorder="little"))
     values = chunk.values()
     if present is not None:
-        values = np.where(present, values, values.dtype.type(0))
+        values = np.where(present, values, np.zeros((), values.dtype))
     if kind.is_text:
         assert dictionary is not None, "a text column comes with its dictionary"
         return _texts(values.astype(np.int32), validity, dictionary)
     if kind.kind == "BOOLEAN":
         values = np.packbits(values.astype(np.uint8), bitorder="little")
     elif kind.kind == "HUGEINT" or kind.kind == "DECIMAL":
-        halves = np.empty((chunk.rows, 2), dtype=np.int64)  # little end first
-        halves[:, 0] = values
-        halves[:, 1] = values >> 63
-        values = halves
+        values = as_wide(values)
     else:
         values = np.ascontiguousarray(values.astype(_native_dtype(kind), copy=False))
     array = pa.Array.from_buffers(kind.arrow, chunk.rows, [validity, pa.py_buffer(values)], chunk.null_count)
@@ -216,15 +216,12 @@ def _fixed_width_values(array: pa.Array, kind: SqlType) -> Plain:
     if kind.kind == "BOOLEAN":
         return _bits(buffer, array.offset, rows), present
     if kind.kind in ("HUGEINT", "DECIMAL"):
-        halves = np.frombuffer(buffer, dtype=np.int64).reshape(-1, 2)[array.offset : array.offset + rows]
-        low, high = halves[:, 0], halves[:, 1]
-        misfit = high != low >> 63
+        wide = np.frombuffer(buffer, dtype=WIDE)[array.offset : array.offset + rows]
+        low = wide["low"].view(np.int64)
+        misfit = wide["high"] != low >> 63
         if present is not None:
             misfit &= present
-        if misfit.any():
-            value = array[int(misfit.argmax())]
-            raise NotSupportedError(f"a stored {kind} must fit a signed 64-bit integer without its point: {value}")
-        return np.ascontiguousarray(low), present
+        return wide if misfit.any() else np.ascontiguousarray(low), present
     values = np.frombuffer(buffer, dtype=_native_dtype(kind))[array.offset : array.offset + rows]
     return values, present
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from gpudb.errors import ConversionError
 from gpudb.storage import arrow
-from gpudb.storage.column import Chunk
+from gpudb.storage.column import Chunk, same_dtype
 from gpudb.storage.dictionary import Dictionary
 from gpudb.storage.table import ROW_GROUP_ROWS, RowGroup, RowGroupSink, TableBuilder, TableVersion, encode
 from gpudb.types import SqlType
@@ -74,10 +74,10 @@ def with_values(
 
 
 def _replaced(chunk: Chunk, places: np.ndarray, new: arrow.Plain, kind: SqlType, name: str) -> Chunk:
-    values = np.array(chunk.values())
+    values, replacing = same_dtype(np.array(chunk.values()), new[0])
     present = chunk.present()
     mask = np.ones(chunk.rows, np.bool_) if present is None else np.array(present)
-    values[places] = new[0]
+    values[places] = replacing
     mask[places] = True if new[1] is None else new[1]
     return encode(values, None if mask.all() else mask, kind, name)
 

@@ -16,6 +16,11 @@ from gpudb.record import record
 TILE_ROWS = 4096  # a multiple of every device's tile: buffers are padded to it
 ALIGNMENT = 64  # bytes; a cache line, and one AVX-512 register
 
+WIDE = np.dtype(
+    [("low", np.uint64), ("high", np.int64)]
+)  # an integer of 128 bits, as it lies in Arrow and in registers
+INT64 = (-(1 << 63), (1 << 63) - 1)
+
 Buffers = tuple["np.ndarray | None", "np.ndarray | None"]  # (stored, validity)
 
 
@@ -42,6 +47,9 @@ def padded_empty(rows: int, dtype: np.dtype | type) -> np.ndarray:
 def padded_copy(values: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
     """`values` cast to `dtype` (wrapping, so that modular arithmetic works), padded and aligned."""
     array = padded_empty(len(values), dtype)
+    if array.dtype == WIDE:
+        array[: len(values)] = as_wide(values)
+        return array
     with np.errstate(invalid="ignore"):
         np.copyto(array[: len(values)], values, casting="unsafe")
     return array
@@ -54,6 +62,39 @@ def padded_zeros(rows: int, dtype: np.dtype | type) -> np.ndarray:
     raw = np.zeros(count * dtype.itemsize + ALIGNMENT, dtype=np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + count * dtype.itemsize].view(dtype)
+
+
+def as_wide(values: np.ndarray) -> np.ndarray:
+    """(rows,) WIDE of integers that are so already, or of any narrower dtype."""
+    if values.dtype == WIDE:
+        return values
+    array = np.empty(len(values), WIDE)
+    signed = values.astype(np.int64)
+    array["low"] = signed.view(np.uint64)
+    array["high"] = signed >> 63
+    return array
+
+
+def same_dtype(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two columns of integers, both WIDE where one of them is."""
+    return (as_wide(left), as_wide(right)) if WIDE in (left.dtype, right.dtype) else (left, right)
+
+
+def wide_integers(rows: int, value: int) -> np.ndarray:
+    """(rows,) WIDE of one integer."""
+    array = np.empty(rows, WIDE)
+    array["low"] = value & ((1 << 64) - 1)
+    array["high"] = value >> 64
+    return array
+
+
+def wide_range(values: np.ndarray) -> tuple[int, int]:
+    """The least and the greatest of some WIDE integers, of which there is one at least."""
+    ends = []
+    for end in (np.min, np.max):
+        high = end(values["high"])
+        ends.append((int(high) << 64) + int(end(values["low"][values["high"] == high])))
+    return ends[0], ends[1]
 
 
 def pack_validity(present: np.ndarray) -> np.ndarray:
@@ -82,9 +123,9 @@ class Chunk:
     """Up to 2**20 consecutive rows of one column, encoded.
 
     rows        how many
-    stored      (padded_rows(rows),) uint8, uint16, uint32, int64, float32 or float64, aligned to 64 bytes, zero under
-                NULL and in the padding; BOOLEAN is uint8 0/1; None when all present values equal `base`
-    base, scale value = base + scale * stored for exact types; 0 and 1 for int64, BOOLEAN and floats, and for text
+    stored      (padded_rows(rows),) uint8, uint16, uint32, int64, WIDE, float32 or float64, aligned to 64 bytes, zero
+                under NULL and in the padding; BOOLEAN is uint8 0/1; None when all present values equal `base`
+    base, scale value = base + scale * stored for exact types; 0 and 1 for int64, WIDE, BOOLEAN and floats, and for text
                 unless stored is None (then base is the code)
     validity    (padded_rows(rows) / 8,) uint8, bit i % 8 of byte i // 8, 1 = present; None when no chunk of the column
                 has a NULL
@@ -132,7 +173,10 @@ class Chunk:
         return None if validity is None or self.null_count == 0 else unpack_validity(validity, self.rows)
 
     def values(self) -> np.ndarray:
-        """(rows,) decoded: int64 for exact types and codes, or the floats; what lies under NULL means nothing."""
+        """(rows,) decoded: int64 for exact types and codes, WIDE where one lies beyond, or the floats.
+
+        What lies under NULL means nothing.
+        """
         return decode(self.stored, self.rows, self.base, self.scale)
 
     def in_memory(self) -> Buffers:
@@ -237,11 +281,12 @@ class LazyChunk(Chunk):
 
 
 def decode(stored: np.ndarray | None, rows: int, base: int, scale: int) -> np.ndarray:
-    """(rows,) values: base + scale * stored as int64, or the floats themselves."""
+    """(rows,) values: base + scale * stored as int64, or floats and WIDE integers themselves."""
     if stored is None:
-        return np.full(rows, base, dtype=np.int64)
+        within = INT64[0] <= base <= INT64[1]
+        return np.full(rows, base, dtype=np.int64) if within else wide_integers(rows, base)
     head = stored[:rows]
-    if head.dtype.kind == "f":
+    if head.dtype.kind == "f" or head.dtype == WIDE:
         return head
     values = head.astype(np.int64)
     if scale != 1:
@@ -266,8 +311,16 @@ def conform_buffers(
         return (stored if stored.dtype == dtype else padded_copy(stored[: chunk.rows], dtype)), new_validity
     widened = padded_copy(decode(stored, chunk.rows, chunk.base, chunk.scale), dtype)
     if chunk.null_count and validity is not None:
-        widened[: chunk.rows] *= unpack_validity(validity, chunk.rows)  # zero under NULL
+        clear_nulls(widened, unpack_validity(validity, chunk.rows))
     return widened, new_validity
+
+
+def clear_nulls(stored: np.ndarray, present: np.ndarray) -> None:
+    """Zero what lies under NULL."""
+    if stored.dtype == WIDE:
+        stored[: len(present)][~present] = 0
+    else:
+        stored[: len(present)] *= present
 
 
 def widest(dtypes: Iterable[np.dtype | None]) -> np.dtype | None:

@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from gpudb.storage.column import Chunk, pack_validity, padded_copy, padded_empty
+from gpudb.storage import column
+from gpudb.storage.column import WIDE, Chunk, clear_nulls, pack_validity, padded_copy, padded_empty, wide_range
 
 UNSIGNED = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32))
 INT64 = np.dtype(np.int64)
@@ -28,7 +29,7 @@ def unsigned_dtype(greatest: int) -> np.dtype:
 def encode_exact(values: np.ndarray, present: np.ndarray | None, plain: bool = False) -> Chunk:
     """A chunk of integers, dates, timestamps, decimals, booleans or dictionary codes.
 
-    values   (rows,) any integer dtype that int64 can hold; what lies under NULL is ignored
+    values   (rows,) any integer dtype that int64 can hold, or WIDE; what lies under NULL is ignored
     present  (rows,) bool, or None when there is no NULL
     plain    never a base or scale: codes index tables as they are (their values are not negative)
     """
@@ -38,13 +39,21 @@ def encode_exact(values: np.ndarray, present: np.ndarray | None, plain: bool = F
         return Chunk(rows, None, 0, 1, _validity(present), None, None, null_count)
     if present is not None:  # a present value under every NULL leaves range and divisor as they are
         values = np.where(present, values, values[int(present.argmax())])
-    low, high = int(values.min()), int(values.max())
+    if values.dtype == WIDE:
+        low, high = wide_range(values)
+        if column.INT64[0] <= low and high <= column.INT64[1]:
+            values = values["low"].view(np.int64)
+    else:
+        low, high = int(values.min()), int(values.max())
     if low == high:
         return Chunk(rows, None, low, 1, _validity(present), low, high, null_count)
-    base, scale, dtype = (0, 1, unsigned_dtype(high)) if plain else _choose(values, low, high)
-    stored = _store(values, base, scale, dtype)
+    if values.dtype == WIDE:
+        base, scale, stored = 0, 1, padded_copy(values, WIDE)
+    else:
+        base, scale, dtype = (0, 1, unsigned_dtype(high)) if plain else _choose(values, low, high)
+        stored = _store(values, base, scale, dtype)
     if present is not None:
-        stored[:rows] *= present
+        clear_nulls(stored, present)
     return Chunk(rows, stored, base, scale, _validity(present), low, high, null_count)
 
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from gpudb.errors import CorruptDataError, StorageError
 from gpudb.record import record
-from gpudb.storage.column import ALIGNMENT, Buffers, Chunk, LazyChunk, pack_validity, padded_rows, padded_zeros
+from gpudb.storage.column import ALIGNMENT, WIDE, Buffers, Chunk, LazyChunk, pack_validity, padded_rows, padded_zeros
 from gpudb.storage.dictionary import Dictionary, Store
 from gpudb.storage.file_system import FileSystem
 from gpudb.storage.table import Columns, RowGroup
@@ -49,7 +49,7 @@ class Place:
 class ChunkEntry:
     """What the manifest says about one chunk: its statistics and encoding, and where its buffers lie.
 
-    dtype     of the stored values as NumPy writes it ("u1"), None for a constant
+    dtype     of the stored values as NumPy writes it ("u1"; "V16" is WIDE), None for a constant
     stored    None also where all rows are NULL; validity  None also where none is
     """
 
@@ -206,7 +206,8 @@ def row_group_file(group: RowGroup, columns: Columns) -> tuple[pa.Buffer | None,
         stored = np.zeros(rows, dtype=np.uint8) if constant or chunk.stored is None else chunk.stored[:rows]
         validity = chunk.validity[: rows // 8] if partly_null and chunk.validity is not None else None
         buffers = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(stored)]
-        arrays.append(pa.Array.from_buffers(pa.from_numpy_dtype(stored.dtype), rows, buffers))
+        form = pa.decimal128(38) if stored.dtype == WIDE else pa.from_numpy_dtype(stored.dtype)
+        arrays.append(pa.Array.from_buffers(form, rows, buffers))
         entry = _chunk_entry(chunk, None, None)
         words = {"gpudb.type": str(kind), "gpudb.base": str(entry.base), "gpudb.scale": str(entry.scale)}
         fields.append(pa.field(name, arrays[-1].type, metadata=words))
@@ -304,7 +305,7 @@ class StoredChunk(LazyChunk):
     """A chunk that lies in a mapped file; `what` names table, column and row group in messages."""
 
     def __init__(self, description: Chunk, entry: ChunkEntry, file: MappedFile, what: str) -> None:
-        dtype = None if entry.dtype is None else np.dtype(entry.dtype)
+        dtype = None if entry.dtype is None else _dtype_named(entry.dtype)
         super().__init__(description, dtype, entry.validity is not None, self._read)
         object.__setattr__(self, "_entry", entry)
         object.__setattr__(self, "_file", file)
@@ -329,10 +330,14 @@ class StoredChunk(LazyChunk):
                 self._file.release(place)
 
 
+def _dtype_named(name: str) -> np.dtype:
+    return WIDE if name == WIDE.str[1:] else np.dtype(name)
+
+
 def _read_chunk(entry: ChunkEntry, rows: int, file: MappedFile | None, what: str) -> Chunk:
     description = Chunk(rows, None, entry.base, entry.scale, None, entry.minimum, entry.maximum, entry.null_count)
     if entry.null_count == rows:
-        stored = None if entry.dtype is None else padded_zeros(rows, np.dtype(entry.dtype))
+        stored = None if entry.dtype is None else padded_zeros(rows, _dtype_named(entry.dtype))
         return replace(description, stored=stored, validity=pack_validity(np.zeros(rows, dtype=np.bool_)))
     if entry.stored is None and entry.validity is None:
         return description

@@ -18,12 +18,14 @@ from typing import Any
 from gpudb.catalog import Constraint, Constraints, Defaults, Definition, Producer, Schema, View, definition_key
 from gpudb.errors import CorruptDataError, FormatError
 from gpudb.record import record
+from gpudb.storage.column import INT64, WIDE
 from gpudb.storage.file_format import PieceEntry, RowGroupEntry
 from gpudb.storage.table import Columns
-from gpudb.types import SqlType
+from gpudb.types import RegisterType, SqlType
 
 MAGIC = "gpudb-manifest"
-MANIFEST_FORMAT = 4  # 2 knows views, schemas, defaults, 3 producers, 4 constraints; written as the least that is needed
+# 2 knows views, schemas and defaults, 3 producers, 4 constraints and integers of 128 bits; each is written as the least that it needs
+MANIFEST_FORMAT = 4
 FULL_EVERY = 64  # versions from one full manifest to the next
 NAME = re.compile(r"[0-9]{20}\.json")
 
@@ -107,7 +109,7 @@ def encode(parent: Manifest | None, tables: Tables, definitions: Definitions) ->
         body["definitions"] = [_definition_to_json(definition) for definition in definitions.values()]
     content = json.dumps(body, separators=(",", ":"), ensure_ascii=True).encode("ascii")
     checksum = _checksum(content)
-    header = _header(content, checksum, _format_of(definitions))
+    header = _header(content, checksum, _format_of(tables, definitions))
     last_full = version if full or parent is None else parent.last_full
     return header + content, Manifest(version, dict(tables), checksum, last_full, dict(definitions))
 
@@ -152,12 +154,21 @@ def read_chain(newest: int, read: Callable[[int], bytes], base: Manifest | None,
     return Manifest(newest, tables, bodies[0][1], last_full, definitions)
 
 
-def _format_of(definitions: Definitions) -> int:
+def _format_of(tables: Tables, definitions: Definitions) -> int:
     if any(isinstance(definition, Constraints) for definition in definitions.values()):
+        return 4
+    if any(_holds_wide(table) for table in tables.values()):
         return 4
     if any(isinstance(definition, Producer) for definition in definitions.values()):
         return 3
     return 2 if definitions else 1
+
+
+def _holds_wide(table: TableEntry) -> bool:
+    """Whether a column stores integers of more than 64 bits."""
+    wide = [k for k, (_, kind) in enumerate(table.columns) if kind.register is RegisterType.I128]
+    chunks = (group.chunks[k] for group in table.row_groups for k in wide)
+    return any(chunk.dtype == WIDE.str[1:] or not INT64[0] <= chunk.base <= INT64[1] for chunk in chunks)
 
 
 def _definition_to_json(definition: Definition) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from gpudb.errors import ConversionError, NotSupportedError
 from gpudb.record import record
 from gpudb.storage import arrow, encodings
 from gpudb.storage.arrow import Plain
-from gpudb.storage.column import TILE_ROWS, Chunk, all_ones, widest
+from gpudb.storage.column import INT64, TILE_ROWS, WIDE, Chunk, all_ones, widest
 from gpudb.storage.dictionary import Dictionary
 from gpudb.types import RegisterType, SqlType
 
@@ -155,12 +155,20 @@ class TableVersion:
 def conform_column(chunks: list[Chunk], kind: SqlType) -> list[Chunk]:
     """The chunks of one column in one width and one validity form; those that agree already are returned."""
     dtype = widest(chunk.dtype for chunk in chunks)
+    if dtype is not None and any(_beyond_64_bits(chunk) for chunk in chunks):  # a constant one, beside others
+        dtype = WIDE
     plain = kind.is_text or kind.is_float or _fits_plainly(chunks, dtype)
     ones = None
     if any(chunk.has_validity for chunk in chunks):
         without = [chunk.rows for chunk in chunks if not chunk.has_validity]
         ones = all_ones(max(without, default=0))
     return [chunk.conform(dtype, plain, ones) for chunk in chunks]
+
+
+def _beyond_64_bits(chunk: Chunk) -> bool:
+    """Whether a value lies beyond 64 bits."""
+    low, high = chunk.minimum, chunk.maximum
+    return isinstance(low, int) and isinstance(high, int) and not INT64[0] <= low <= high <= INT64[1]
 
 
 def _fits_plainly(chunks: list[Chunk], dtype: np.dtype | None) -> bool:
@@ -233,6 +241,7 @@ def column_layout(chunks: list[Chunk], kind: SqlType, dictionary: Dictionary | N
 
 def _register(dtype: np.dtype) -> RegisterType:
     return {
+        WIDE.str[1:]: RegisterType.I128,
         "u1": RegisterType.U8,
         "u2": RegisterType.U16,
         "u4": RegisterType.U32,

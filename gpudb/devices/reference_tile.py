@@ -610,17 +610,29 @@ class Tile:
         np.bitwise_xor.at(self.table.words[:, word.number], self.vector(group), self.vector(value))
 
     def GroupArgMin(self, group: Operand, word: Operand, key: Operand, payload: Operand, keep: Operand) -> None:
+        self._group_arg_min(group, word, [key], payload, keep)
+
+    def GroupArgMinWide(
+        self, group: Operand, word: Operand, high: Operand, low: Operand, payload: Operand, keep: Operand
+    ) -> None:
+        self._group_arg_min(group, word, [high, low], payload, keep)
+
+    def _group_arg_min(
+        self, group: Operand, word: Operand, keys: list[Operand], payload: Operand, keep: Operand
+    ) -> None:
         rows = np.flatnonzero(self.vector(keep))
-        groups, keys = self.vector(group)[rows], self.vector(key)[rows]
-        order = np.lexsort((keys, groups))  # stable, so that ties keep the lowest row
+        groups = self.vector(group)[rows]
+        order = np.lexsort((*(self.vector(key)[rows] for key in reversed(keys)), groups))  # ties keep the lowest row
         groups, first = np.unique(groups[order], return_index=True)
         rows = rows[order][first]
-        keys, payloads = self.vector(key)[rows], self.vector(payload)[rows]
-        rows = self.row_numbers()[rows]
-        words = self.table.words[:, word.number : word.number + 3]
-        held = words[groups]
-        better = (keys < held[:, 0]) | ((keys == held[:, 0]) & (rows < held[:, 1]))
-        words[groups[better]] = np.stack([keys, rows, payloads], axis=1)[better]
+        found = np.stack([*(self.vector(key)[rows] for key in keys), self.row_numbers()[rows]], axis=1)
+        words = self.table.words[:, word.number : word.number + len(keys) + 2]
+        held = words[groups, :-1]
+        # The first of the words that differ decides.
+        differs = np.argmax(found != held, axis=1)
+        at = np.arange(len(groups)), differs
+        better = found[at] < held[at]
+        words[groups[better]] = np.column_stack([found, self.vector(payload)[rows]])[better]
 
     def GroupKey(self, out: Operand, rows: Operand, word: Operand) -> None:
         self.registers[out.number] = self.source.keys[self.vector(rows), word.number]

@@ -239,6 +239,15 @@ def GroupArgMin(group: Operand, word: Operand, key: Operand, payload: Operand, k
     """
 
 
+@block_opcode(
+    "group {group}: words {word}.. = min of ({high} and {low}, row) with {payload} where {keep}", [(R.U32, R.I64)]
+)
+def GroupArgMinWide(
+    group: Operand, word: Operand, high: Operand, low: Operand, payload: Operand, keep: Operand
+) -> None:
+    """GroupArgMin by a key of two order words, as 128-bit integers have them: four words, the first two are the key."""
+
+
 @block_opcode("group {group}: words {word}.. += {x} * {y} exactly, where {keep}", [(R.U32, R.F64)])
 def GroupAddWide(group: Operand, word: Operand, x: Operand, y: Operand, keep: Operand) -> None:
     """Exact sum of products of doubles: limbs of 32 bits over the whole exponent range, NaN and infinities counted apart.

@@ -37,7 +37,14 @@ from gpudb.types import RegisterType
 from gpudb.vm.texts import Texts
 
 R = RegisterType
-HIGHEST = {R.MASK: 1, R.U8: (1 << 8) - 1, R.U16: (1 << 16) - 1, R.U32: (1 << 32) - 1, R.I64: (1 << 63) - 1}
+HIGHEST = {
+    R.MASK: 1,
+    R.U8: (1 << 8) - 1,
+    R.U16: (1 << 16) - 1,
+    R.U32: (1 << 32) - 1,
+    R.I64: (1 << 63) - 1,
+    R.I128: (1 << 127) - 1,
+}
 NEVER = (1, 0)
 
 
@@ -129,7 +136,7 @@ class Prologue:
     def stored_range(self, slot: RangeSlot, chunk: Chunk) -> tuple[int, int]:
         """A closed range of SQL values as a range of stored values; low > high where none can match."""
         highest = HIGHEST[slot.type]
-        lowest = -(1 << 63) if slot.type is R.I64 else 0
+        lowest = -highest - 1 if slot.type in (R.I64, R.I128) else 0
         low, high = lowest, highest
         scale = chunk.scale
         if slot.low is not None:

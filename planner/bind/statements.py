@@ -106,8 +106,6 @@ class StatementBinder:
         type_ = bind_type(self.context, kind)
         if type_.kind == "INTERVAL":
             raise NotSupportedError("columns of type INTERVAL are not supported", span=span_of(kind))
-        if type_.kind == "DECIMAL" and type_.precision > 18:
-            raise NotSupportedError("DECIMAL columns of more than 18 digits are not supported", span=span_of(kind))
         return name, type_
 
     def default(self, definition: Any, type_: SqlType) -> str | None:

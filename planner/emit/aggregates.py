@@ -15,7 +15,7 @@ from gpudb.errors import NotSupportedError
 from gpudb.opcodes.table import CODES
 from gpudb.planner.emit.builder import PipelineBuilder, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
-from gpudb.planner.emit.group_keys import word_value
+from gpudb.planner.emit.group_keys import joined_words, word_value
 from gpudb.planner.emit.ranges import INT64, integer_register
 from gpudb.planner.expressions import AggregateCall, Cast, Column, Expression
 from gpudb.program import SLOT, BaseSlot, Operand, PlainSlot, RankTable, ScaleSlot, TableSlot
@@ -199,18 +199,18 @@ class Feed:
             self.group = self.builder.vector(self.builder.slot(PlainSlot(R.U32, 0)))
         return self.group
 
-    def arg_min(self, key: Operand, payload: Operand, mask: Operand | None) -> int:
-        """Three words: least key, its row, its payload."""
+    def arg_min(self, keys: list[Operand], payload: Operand, mask: Operand | None) -> int:
+        """The first of some words: the least key, of one order word or two, its row, and its payload."""
         mask = self.builder.both(mask, self.alive)
         keep = mask if mask is not None else self.builder.vector(self.builder.slot(PlainSlot(R.MASK, 1)))
         word = self.new_word("arg", GREATEST_WORD)
-        self.accumulators.words += [("rest", GREATEST_WORD), ("rest", 0)]
+        self.accumulators.words += [("rest", GREATEST_WORD)] * len(keys) + [("rest", 0)]
         self.builder.block(
-            "GroupArgMin",
+            "GroupArgMin" if len(keys) == 1 else "GroupArgMinWide",
             (R.U32, R.I64),
             self.group_number(),
             word,
-            self.builder.vector(key),
+            *(self.builder.vector(key) for key in keys),
             self.builder.vector(payload),
             keep,
         )
@@ -389,20 +389,23 @@ class Feed:
         """The exact sum that begins at a word, rounded once."""
         return emitter.builder.block_once("WideToFloat", (R.F64, R.U32), R.F64, group, word)
 
-    def order_word(self, value: Value) -> Operand:
-        """The 64-bit word that sorts as the value does."""
+    def order_words(self, value: Value) -> list[Operand]:
+        """The 64-bit words, most significant first, that sort as the value does: two of an integer of 128 bits."""
+        make = self.builder.make
         if value.sql.is_coded:
-            return self.emitter.converted(self.emitter.ranks(value), R.I64)
+            return [self.emitter.converted(self.emitter.ranks(value), R.I64)]
         value = self.emitter.decoded(value)
+        operand = self.builder.vector(value.operand)
         if value.type is R.I128:
-            raise NotSupportedError(f"aggregates over {value.sql} values beyond 64 bits are not supported")
-        if value.type is R.I64:
-            return self.builder.vector(value.operand)
-        return self.builder.make("OrderWord", R.I64, self.builder.vector(value.operand))
+            return [make("HighWord", R.I64, operand), make("LowWord", R.I64, operand)]
+        return [operand if value.type is R.I64 else make("OrderWord", R.I64, operand)]
 
     def _extreme(self, value: Value, valid: Operand | None, greatest: bool, sql: SqlType) -> Finish:
         counted = self.counted(valid)
-        word = self.extreme(self.order_word(value), valid, greatest)
+        words = self.order_words(value)
+        if len(words) > 1:
+            return self._wide_extreme(value, words, valid, greatest, sql)
+        word = self.extreme(words[0], valid, greatest)
 
         def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
             builder = emitter.builder
@@ -418,76 +421,107 @@ class Feed:
 
         return finish
 
+    def _wide_extreme(
+        self, value: Value, words: list[Operand], valid: Operand | None, greatest: bool, sql: SqlType
+    ) -> Finish:
+        """The same of integers of 128 bits, whose two words change together."""
+        counted = self.counted(valid)
+        if greatest:
+            words = [self.builder.make("BitNot", R.I64, word) for word in words]
+        word = self.arg_min(words, self.builder.slot(PlainSlot(R.I64, 0)), valid)
+
+        def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
+            builder = emitter.builder
+            present = builder.make("Ne", R.MASK, counted(builder, group), builder.slot(PlainSlot(R.I64, 0)))
+            found = [group_word(builder, group, word + k) for k in range(2)]
+            if greatest:
+                found = [builder.make("BitNot", R.I64, part) for part in found]
+            operand = builder.make("Keep", R.I128, joined_words(emitter, *found), present)
+            return Value(sql, R.I128, operand, present, min(value.low, 0), max(value.high, 0))
+
+        return finish
+
     def _chosen(self, name: str, values: list[Value], mask: Operand | None, valid: Operand | None) -> Finish:
         value = values[0]
-        payload = self.payload(value)
+        payloads = self.payloads(value)
         builder = self.builder
         if name in ("arg_min", "arg_max"):
-            key = self.order_word(values[1])
+            keys = self.order_words(values[1])
             if name == "arg_max":
-                key = builder.make("BitNot", R.I64, key)
+                keys = [builder.make("BitNot", R.I64, key) for key in keys]
         elif name == "last":
-            key = builder.make("BitNot", R.I64, builder.block_once("RowNumber", (R.I64,), R.I64))
+            keys = [builder.make("BitNot", R.I64, builder.block_once("RowNumber", (R.I64,), R.I64))]
         else:
-            key = builder.vector(builder.slot(PlainSlot(R.I64, 0)))
+            keys = [builder.vector(builder.slot(PlainSlot(R.I64, 0)))]
         is_null_too = name in ("first", "last")
         keep = mask if is_null_too else valid
         counted = self.counted(valid)
-        word = self.arg_min(key, payload, keep)
+        words = [self.arg_min(keys, payload, keep) for payload in payloads]
+        row_of, payload_of = len(keys), len(keys) + 1  # behind an aggregate's first word
         flag = None
         if is_null_too and value.valid is not None:
-            flag = self.arg_min(key, self.emitter.converted(value.valid, R.I64), keep)
+            flag = self.arg_min(keys, self.emitter.converted(value.valid, R.I64), keep)
 
         def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
             inner = emitter.builder
             if is_null_too:
-                row = group_word(inner, group, word + 1)
+                row = group_word(inner, group, words[0] + row_of)
                 present = inner.make("Ne", R.MASK, row, inner.slot(PlainSlot(R.I64, GREATEST_WORD)))
                 if flag is not None:
                     known = inner.make(
-                        "Ne", R.MASK, group_word(inner, group, flag + 2), inner.slot(PlainSlot(R.I64, 0))
+                        "Ne", R.MASK, group_word(inner, group, flag + payload_of), inner.slot(PlainSlot(R.I64, 0))
                     )
                     present = inner.make("And", R.MASK, present, known)
             else:
                 count = counted(inner, group)
                 present = inner.make("Ne", R.MASK, count, inner.slot(PlainSlot(R.I64, 0)))
-            found = inner.make("Keep", R.I64, group_word(inner, group, word + 2), present)
-            return word_value(emitter, found, value, present)
+            parts = [group_word(inner, group, word + payload_of) for word in words]
+            if len(parts) > 1:
+                operand = inner.make("Keep", R.I128, joined_words(emitter, *parts), present)
+                return Value(value.sql, R.I128, operand, present, min(value.low, 0), max(value.high, 0))
+            return word_value(emitter, inner.make("Keep", R.I64, parts[0], present), value, present)
 
         return finish
 
     def _bits(self, call: AggregateCall, value: Value, valid: Operand | None) -> Finish:
         """BIT_AND, BIT_XOR, and BIT_OR as the complement of what all complements share."""
         counted, builder, name = self.counted(valid), self.builder, call.name
-        operand = self.payload(value)
-        if name == "bit_or":
-            operand = builder.make("BitNot", R.I64, operand)
         neutral = 0 if name == "bit_xor" else -1
         mask = self.counts(valid)
-        if mask is not None:
-            operand = builder.make("Select", R.I64, mask, operand, builder.slot(PlainSlot(R.I64, neutral)))
-        word = self.new_word("xor" if name == "bit_xor" else "and", neutral)
-        opcode = "GroupXor" if name == "bit_xor" else "GroupAnd"
-        builder.block(opcode, (R.U32, R.I64), self.group_number(), word, builder.vector(operand))
+        words = []
+        payloads = self.payloads(value)
+        if len(payloads) > 1:
+            payloads[1] = flipped(builder, payloads[1])
+        for operand in payloads:
+            if name == "bit_or":
+                operand = builder.make("BitNot", R.I64, operand)
+            if mask is not None:
+                operand = builder.make("Select", R.I64, mask, operand, builder.slot(PlainSlot(R.I64, neutral)))
+            words.append(self.new_word("xor" if name == "bit_xor" else "and", neutral))
+            opcode = "GroupXor" if name == "bit_xor" else "GroupAnd"
+            builder.block(opcode, (R.U32, R.I64), self.group_number(), words[-1], builder.vector(operand))
 
         def finish(emitter: ExpressionEmitter, group: Operand) -> Value:
             inner = emitter.builder
             present = inner.make("Ne", R.MASK, counted(inner, group), inner.slot(PlainSlot(R.I64, 0)))
-            found = group_word(inner, group, word)
+            parts = [group_word(inner, group, word) for word in words]
             if name == "bit_or":
-                found = inner.make("BitNot", R.I64, found)
+                parts = [inner.make("BitNot", R.I64, part) for part in parts]
             low, high = call.type.bounds
-            return Value(call.type, R.I64, found, present, max(low, INT64[0]), min(high, INT64[1]))
+            if len(parts) > 1:
+                operand = joined_words(emitter, parts[0], flipped(inner, parts[1]))
+                return Value(call.type, R.I128, operand, present, low, high)
+            return Value(call.type, R.I64, parts[0], present, max(low, INT64[0]), min(high, INT64[1]))
 
         return finish
 
-    def payload(self, value: Value) -> Operand:
-        """A value as the 64-bit word that word_value() reads back."""
+    def payloads(self, value: Value) -> list[Operand]:
+        """A value as the 64-bit word that word_value() reads back, or as the two that joined_words() does."""
         value = self.emitter.decoded(value)
-        if value.type is R.I128:
-            raise NotSupportedError(f"aggregates over {value.sql} values beyond 64 bits are not supported")
         operand = self.builder.vector(value.operand)
-        return operand if value.type is R.I64 else self.builder.make("OrderWord", R.I64, operand)
+        if value.type is R.I128:
+            return [self.builder.make(name, R.I64, operand) for name in ("HighWord", "LowWord")]
+        return [operand if value.type is R.I64 else self.builder.make("OrderWord", R.I64, operand)]
 
     def _moments(
         self,
@@ -646,6 +680,11 @@ class Feed:
             else:
                 self._adds.append((word + k, lane))
         return word
+
+
+def flipped(builder: PipelineBuilder, word: Operand) -> Operand:
+    """A LowWord as the lower 64 bits, or the other way round: the top bit is flipped in one."""
+    return builder.make("BitXor", R.I64, word, builder.slot(PlainSlot(R.I64, LEAST_WORD)))
 
 
 def count_finish(counted: Part) -> Finish:

@@ -306,6 +306,10 @@ class GroupKeys:
         if key.nullable:
             valid = builder.make("Ne", R.MASK, code, builder.slot(PlainSlot(R.I64, key.size)))
             code = builder.make("Keep", R.I64, code, valid)
+        if integer_register(key.low, key.low + key.size) is R.I128 and not source.sql.is_float:
+            code = builder.make("Convert", R.I128, code)
+            code = builder.make("Add", R.I128, code, builder.slot(PlainSlot(R.I128, key.low)))
+            return Value(source.sql, R.I128, code, valid, source.low, source.high)
         if key.low:
             code = builder.make("Add", R.I64, code, builder.slot(PlainSlot(R.I64, key.low)))
         if key.values is not None:

@@ -243,8 +243,8 @@ class QueryEmitter:
                     operand = builder.slot(BaseSlot(kind, index))
                     return Value(sql, kind, operand, valid, low, high, dictionary)
                 operand = builder.column(index, "stored", column.stored)
-                plain = sql.is_float or column.stored in (R.MASK, R.I64)
-                stored = None if plain and column.stored is not R.I64 else Stored(index, column.encoded)
+                plain = sql.is_float or column.stored is R.MASK
+                stored = None if plain else Stored(index, column.encoded)
                 return Value(sql, column.stored, operand, valid, low, high, dictionary, stored)
 
             return make

@@ -70,6 +70,9 @@ class FrameFeed(Feed):
     def extreme(self, word_operand: Operand, mask: Operand | None, greatest: bool) -> int:
         return self._summed("greatest" if greatest else "least", self.neutral_unless(word_operand, mask, greatest))
 
+    def arg_min(self, keys: list[Operand], payload: Operand, mask: Operand | None) -> int:
+        raise NotSupportedError("min and max over a window's frame of values beyond 64 bits are not supported")
+
     def wide(self, x: Operand, y: Operand | None, mask: Operand | None) -> int:
         assert y is None, "products are summed by `moments`"
         return self._summed("sum", self.builder.vector(x), self._mask(mask))

@@ -191,6 +191,10 @@ class Words:
         self.found += [("arg", GREATEST), ("rest", GREATEST), ("rest", 0)]
         return len(self.found) - 3
 
+    def take_wide_arg(self) -> int:
+        self.found += [("arg", GREATEST), ("rest", GREATEST), ("rest", GREATEST), ("rest", 0)]
+        return len(self.found) - 4
+
 
 def groups_on(where: Any, runs: list[tuple[Pipeline, list[Part]]], read: Callable[[Operand, Builder], None]) -> Any:
     """One column an output of `read`, over the groups that the pipelines left in one table, in order."""
@@ -297,7 +301,7 @@ def test_dense_groups(where: Any, sizes: list[int], capacity: int) -> None:
     group = column(builder, R.U32)
     integers = [column(builder, R.I64) for _ in range(4)]
     keep = column(builder, R.MASK)
-    key = column(builder, R.I64)
+    key, low = column(builder, R.I64), column(builder, R.I64)
     x = column(builder, R.F64)
     builder.block("GroupFirst", (R.U32,), group)
     read: list[int] = [0]
@@ -316,6 +320,9 @@ def test_dense_groups(where: Any, sizes: list[int], capacity: int) -> None:
     arg = words.take_arg()
     read += [arg, arg + 1, arg + 2]
     builder.block("GroupArgMin", (R.U32, R.I64), group, arg, key, integers[1], keep)
+    arg = words.take_wide_arg()
+    read += range(arg, arg + 4)
+    builder.block("GroupArgMinWide", (R.U32, R.I64), group, arg, key, low, integers[1], keep)
     lanes = builder.value("SplitFixed", (R.I64, R.F64), x, keep, builder.constant(R.F64, 2.0**8), count=3)
     fixed = words.take("add", 0, 3)
     operands = [Operand(lanes.kind, lanes.number + k, R.I64) for k in range(3)]
@@ -330,7 +337,8 @@ def test_dense_groups(where: Any, sizes: list[int], capacity: int) -> None:
     random = seeded(9, capacity, len(sizes))
     for part in parts:
         part.columns[group.number] = stored(random.integers(0, capacity + 1, part.rows), R.U32)  # some are trash
-        part.columns[key.number] = stored(random.integers(-2, 3, part.rows), R.I64)  # many ties
+        for number in (key.number, low.number):
+            part.columns[number] = stored(random.integers(-2, 3, part.rows), R.I64)  # many ties
         part.columns[x.number] = stored(fixed_point_values(part.rows, random), R.F64)
     assert_same_groups(where, [(builder.pipeline(sink), parts)], values)
 
@@ -476,13 +484,14 @@ def test_hash_groups_grow_and_are_ordered_by_their_first_row(where: Any, key_wor
         builder.copy_into(Operand(keys.kind, keys.number + k, R.I64), operand)
     group = builder.value("GroupFind", (R.U32, R.I64), keys, alive, key_words)
     builder.block("GroupFirst", (R.U32,), group)
-    added, least, greatest, common, odd, arg = (
+    added, least, greatest, common, odd, arg, wide = (
         words.take("add", 0),
         words.take("min", GREATEST),
         words.take("max", LEAST),
         words.take("and", -1),
         words.take("xor", 0),
         words.take_arg(),
+        words.take_wide_arg(),
     )
     builder.block("GroupAdd1", (R.U32,), group, added, builder.vector(value))
     builder.block("GroupMin", (R.U32, R.I64), group, least, value)
@@ -490,11 +499,14 @@ def test_hash_groups_grow_and_are_ordered_by_their_first_row(where: Any, key_wor
     builder.block("GroupAnd", (R.U32, R.I64), group, common, value)
     builder.block("GroupXor", (R.U32, R.I64), group, odd, value)
     builder.block("GroupArgMin", (R.U32, R.I64), group, arg, value, value, alive)
+    builder.block("GroupArgMinWide", (R.U32, R.I64), group, wide, columns[0], value, value, alive)
 
     def read(groups: Operand, reader: Builder) -> None:
         for k in range(key_words):
             reader.emit(reader.value("GroupKey", (R.I64, R.U32), groups, k))
-        emit_words([0, added, least, greatest, common, odd, arg, arg + 1, arg + 2])(groups, reader)
+        emit_words([0, added, least, greatest, common, odd, *range(arg, arg + 3), *range(wide, wide + 4)])(
+            groups, reader
+        )
 
     pipeline = builder.pipeline(GroupSink("hash", 0, key_words, tuple(words.found)))
     pool = random.integers(LEAST, GREATEST, (max(1, distinct), key_words), np.int64, endpoint=True)

@@ -26,9 +26,12 @@ def integers(bits: int) -> st.SearchStrategy[int]:
 
 
 def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
-    """Decimals whose unscaled value fits 64 bits, as storage demands."""
-    limit = min(10**precision - 1, (1 << 63) - 1)
-    unscaled = st.one_of(st.integers(-limit, limit), st.sampled_from([limit, -limit, 0, 1, -1]))
+    """Decimals, most of them with few digits, some with all."""
+    most = 10**precision - 1
+    limit = min(most, (1 << 63) - 1)
+    edges = [limit, -limit, limit + 1, -limit - 1, most, -most, 0, 1, -1, 1 << 64, -(1 << 64)]
+    fitting = [edge for edge in edges if -most <= edge <= most]
+    unscaled = st.one_of(st.integers(-limit, limit), st.sampled_from(fitting), st.integers(-most, most))
     return unscaled.map(lambda value: Decimal((0 if value >= 0 else 1, tuple(map(int, str(abs(value)))), -scale)))
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpudb.storage.column import WIDE, wide_integers
 from gpudb.storage.encodings import encode_exact
 from tests.storage.tables import integers
 
@@ -39,6 +40,19 @@ def test_the_narrowest_encoding_is_chosen(values, dtype, base, scale):
     chunk = encode_exact(np.array(values, dtype=np.int64), None)
     assert (chunk.dtype, chunk.base, chunk.scale) == (np.dtype(dtype), base, scale)
     assert chunk.values().tolist() == values
+
+
+def test_integers_beyond_64_bits_are_stored_in_128_and_others_narrowly_whatever_they_come_in():
+    values = [1 << 64, -(1 << 100), 5, (1 << 127) - 1, -(1 << 127)]
+    wide = np.concatenate([wide_integers(1, value) for value in values])
+    chunk = encode_exact(wide, np.array([True, True, False, True, True]))
+    assert (chunk.dtype, chunk.base, chunk.scale, chunk.null_count) == (WIDE, 0, 1, 1)
+    assert (chunk.minimum, chunk.maximum) == (-(1 << 127), (1 << 127) - 1)
+    assert [low + (high << 64) for low, high in chunk.values().tolist()] == [values[0], values[1], 0, *values[3:]]
+    narrow = encode_exact(np.concatenate([wide_integers(1, value) for value in (7, -1, 100)]), None)
+    assert (narrow.dtype, narrow.base) == (np.dtype(np.uint8), -1) and narrow.values().tolist() == [7, -1, 100]
+    same = encode_exact(wide_integers(3, -(1 << 90)), None)
+    assert same.stored is None and same.base == -(1 << 90) and same.values().tolist() == [(0, -(1 << 26))] * 3
 
 
 def test_an_equal_chunk_stores_nothing():

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpudb.errors import ConversionError, NotSupportedError
+from gpudb.errors import ConversionError
 from gpudb.storage import arrow
-from gpudb.storage.column import ALIGNMENT, TILE_ROWS, padded_rows
+from gpudb.storage.column import ALIGNMENT, TILE_ROWS, WIDE, padded_rows
 from gpudb.storage.table import TableBuilder, TableVersion, table_from_arrow
+from gpudb.types import HUGEINT
 from tests.storage.tables import KINDS, arrow_tables, same
 
 PATIENT = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -41,15 +42,17 @@ def check_invariants(version: TableVersion) -> None:
             if chunk.stored is not None:
                 assert chunk.stored.ctypes.data % ALIGNMENT == 0
                 assert len(chunk.stored) == padded_rows(rows)
-                assert not chunk.stored[rows:].any()
+                assert not chunk.stored[rows:].view(np.uint8).any()
                 assert present is None or not chunk.stored[:rows][~present].view(np.uint8).any()
                 assert not chunk.encoded or chunk.stored.dtype.kind == "u"
             inhabited = chunk.values() if present is None else chunk.values()[present]
+            if inhabited.dtype == WIDE:
+                inhabited = np.array([low + (high << 64) for low, high in inhabited.tolist()], object)
             if len(inhabited) == 0:
                 assert chunk.minimum is None and chunk.maximum is None
                 continue
             np.testing.assert_equal(chunk.maximum, inhabited.max() + 0)
-            np.testing.assert_equal(chunk.minimum, np.fmin.reduce(inhabited) + 0)
+            np.testing.assert_equal(chunk.minimum, (np.fmin if kind.is_float else np.minimum).reduce(inhabited) + 0)
             if layout.low is not None and layout.high is not None:
                 assert layout.low <= chunk.minimum and chunk.maximum <= layout.high
             if not kind.is_float and layout.distinct is not None:
@@ -140,10 +143,16 @@ def test_an_append_shares_the_finished_row_groups():
     assert second.num_rows == first.num_rows + 1
 
 
-def test_a_decimal_past_64_bits_is_refused_by_column_and_value():
-    table = pa.table({"big": pa.array([Decimal(2) ** 64], pa.decimal128(38, 0))})
-    with pytest.raises(NotSupportedError, match=r"column big: .*18446744073709551616"):
-        table_from_arrow("t", table)
+def test_decimals_past_64_bits_come_back_and_narrow_chunks_beside_them_are_widened():
+    big = [Decimal(2) ** 64, None, -(Decimal(10) ** 37)]
+    builder = TableBuilder((("big", HUGEINT),), row_group_rows=TILE_ROWS)
+    for values in (big * TILE_ROWS, [Decimal(7)] * TILE_ROWS, [None] * TILE_ROWS, [Decimal(3), Decimal(500)]):
+        builder.append(pa.table({"big": pa.array(values, pa.decimal128(38, 0))}))
+    version = builder.finish("t")
+    chunks = [group.chunks[0] for group in version.row_groups]
+    assert {chunk.dtype for chunk in chunks} == {WIDE} and not any(chunk.encoded for chunk in chunks)
+    back = version.to_arrow().column("big").to_pylist()
+    assert back == big * TILE_ROWS + [Decimal(7)] * TILE_ROWS + [None] * TILE_ROWS + [Decimal(3), Decimal(500)]
 
 
 def test_a_decimal_past_its_precision_is_refused():
