@@ -24,7 +24,7 @@ from gpudb.storage.table import Columns
 from gpudb.types import RegisterType, SqlType
 
 MAGIC = "gpudb-manifest"
-# 2 knows views, schemas and defaults, 3 producers, 4 constraints and integers of 128 bits; each is written as the least that it needs
+# 2 knows views, schemas and defaults, 3 producers, 4 constraints and integers of 128 bits; written as the least it needs
 MANIFEST_FORMAT = 4
 FULL_EVERY = 64  # versions from one full manifest to the next
 NAME = re.compile(r"[0-9]{20}\.json")
