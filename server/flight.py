@@ -30,6 +30,7 @@ from gpudb.errors import (
     InterfaceError,
     NotSupportedError,
     OperationalError,
+    ParameterValueError,
 )
 from gpudb.flight_sql import END_MARKER, TYPE_URL, MalformedMessage, encode, message, pack, parse, unpack
 from gpudb.ingest import Arrival, Numbered, Target, check_transaction, ingest
@@ -210,8 +211,8 @@ class FlightSqlServer(fl.FlightServerBase):
         session = self.sessions.engine(caller, self._client(caller), transaction, prepared is not None)
         try:
             described = own_statements.described(sql) or session.describe(sql, parameters)
-        except InterfaceError:
-            raise
+        except ParameterValueError:
+            raise  # as where it runs: nothing is aborted
         except Error:
             if session.transaction is not None:
                 session.transaction.rollback()  # an error aborts it, also one that is found before the statement runs

@@ -31,6 +31,7 @@ from gpudb.errors import (
     InternalError,
     NotSupportedError,
     OperationalError,
+    ParameterValueError,
     QueryCancelled,
 )
 from gpudb.parameters import typed_parameters
@@ -125,7 +126,7 @@ class RemoteSession:
         try:
             result = self._interruptibly(job)
         except Error as error:
-            if self.transaction is not None and not isinstance(error, InterfaceError):
+            if self.transaction is not None and not isinstance(error, ParameterValueError):
                 self.transaction.aborted = True
             if word in _ENDS:
                 self.transaction = None

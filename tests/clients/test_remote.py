@@ -96,11 +96,16 @@ def test_errors_are_those_of_this_process(sql: str, tmp_path) -> None:
         assert (type(there), str(there), there.span) == (type(here), str(here), here.span)
 
 
-def test_an_error_aborts_a_transaction_also_one_that_planning_finds(remote: gpudb.Connection) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "kind"), [("SELECT nope FROM gone", errors.BindError), ("SELECT ?", errors.InterfaceError)]
+)
+def test_an_error_aborts_a_transaction_also_one_that_planning_finds(
+    remote: gpudb.Connection, wrong: str, kind: type[errors.Error]
+) -> None:
     remote.begin()
     remote.execute("CREATE TABLE gone (a INTEGER)")
-    with pytest.raises(errors.BindError):
-        remote.execute("SELECT nope FROM gone")
+    with pytest.raises(kind):
+        remote.execute(wrong)
     with pytest.raises(errors.TransactionError, match="aborted"):
         remote.execute("INSERT INTO gone VALUES (1)")
     assert remote.session.transaction.aborted
