@@ -383,6 +383,7 @@ _TYPE_IDS = {
     "DOUBLE": 23,
     "VARCHAR": 25,
     "BLOB": 26,
+    "TIMESTAMPTZ": 32,
     "INTERVAL": 27,
     "HUGEINT": 50,
     "UUID": 54,
@@ -489,7 +490,7 @@ def _duckdb_types(facts: Facts) -> Iterator[Row]:
 def _category(kind: SqlType, numeric: bool) -> str:
     if numeric:
         return "NUMERIC"
-    if kind.kind in ("DATE", "TIME", "TIMESTAMP", "INTERVAL"):
+    if kind.kind in ("DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "INTERVAL"):
         return "DATETIME"
     return "BOOLEAN" if kind.kind == "BOOLEAN" else "STRING"
 

@@ -18,6 +18,7 @@ from gpudb.types import (
     INTERVAL,
     NULL,
     TIMESTAMP,
+    TIMESTAMPTZ,
     VARCHAR,
     Interval,
     SqlType,
@@ -53,9 +54,8 @@ def typed_parameter(value: Any) -> tuple[SqlType, Any]:
             return _decimal(value)
         case datetime.datetime():
             if value.tzinfo is not None:
-                raise ParameterValueError(
-                    "a parameter with a time zone is not supported", hint="convert it to UTC and drop tzinfo"
-                )
+                moment = value.astimezone(datetime.UTC).replace(tzinfo=None)
+                return TIMESTAMPTZ, (moment - EPOCH) // datetime.timedelta(microseconds=1)
             return TIMESTAMP, (value - EPOCH) // datetime.timedelta(microseconds=1)
         case datetime.date():
             return DATE, (value - EPOCH_DAY).days

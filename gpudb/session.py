@@ -44,7 +44,8 @@ from gpudb.storage.database import Change
 from gpudb.storage.file_access import FileAccess
 from gpudb.storage.table import TableVersion, table_from_arrow
 from gpudb.storage.transaction import Transaction
-from gpudb.types import BOOLEAN, SqlType
+from gpudb.time_zones import UTC
+from gpudb.types import BOOLEAN, SqlType, shown_in
 from gpudb.vm.texts import TextCache
 
 logger = logging.getLogger("gpudb")
@@ -326,7 +327,7 @@ class Session:
         key, literals = shape(sql)
         types, values = typed_parameters(parameters)
         catalog = StatementCatalog(self)
-        cache_key = (key, types, self.settings["integer_division"], id(self) if self._registered else 0)
+        cache_key = self._cache_key(key, types)
         raw = [value for _, value in literals]
         raw += values.values() if isinstance(values, dict) else values
         lap("parse")
@@ -339,6 +340,11 @@ class Session:
                 error.span = moved_span(error.span, cached.sql, sql)
                 raise
         return self._plan_and_run(sql, cache_key, types, values, catalog, stages, lap)
+
+    def _cache_key(self, shape: Any, types: Any) -> Any:
+        """What a kept plan is found by: besides a statement's shape, the settings that plans depend on."""
+        settings = self.settings["integer_division"], self.settings["timezone"]
+        return shape, types, settings, id(self) if self._registered else 0
 
     def _end_aborted(self, sql: str) -> None:
         """COMMIT or ROLLBACK of an aborted transaction; TransactionError for any other statement."""
@@ -430,25 +436,28 @@ class Session:
                 key, literals = shape(sql)
                 types, values = typed_parameters(parameters)
                 catalog = StatementCatalog(self)
-                cache_key = (key, types, self.settings["integer_division"], id(self) if self._registered else 0)
+                cache_key = self._cache_key(key, types)
                 raw = [value for _, value in literals]
                 raw += values.values() if isinstance(values, dict) else values
                 cached = self._find_plan(cache_key, raw, catalog)
                 if cached is not None:
-                    return Description(statements.Query, result_schema(cached.program, cached.types, raw))
+                    return Description(
+                        statements.Query, result_schema(cached.program, cached.types, raw, self.settings["timezone"])
+                    )
                 statement, parsed, raw = self._bind(sql, types, values, catalog, untimed)
+                zone = self.settings["timezone"]
                 match statement:
                     case statements.Query() if not catalog.relations:
                         program = self._planned(sql, cache_key, statement, parsed, types, values, raw, catalog, untimed)
-                        schema = result_schema(program, program.types, raw)
+                        schema = result_schema(program, program.types, raw, zone)
                     case statements.Query(plan=plan) | statements.Insert(returning=plan) if plan is not None:
-                        schema = arrow_schema(*zip(*plan.columns, strict=True))
+                        schema = arrow_schema(*zip(*plan.columns, strict=True), zone)
                     case (
                         statements.Delete(returning=plan)
                         | statements.Update(returning=plan)
                         | statements.Upsert(returning=plan)
                     ) if plan is not None:
-                        schema = arrow_schema(*zip(*plan.columns, strict=True))
+                        schema = arrow_schema(*zip(*plan.columns, strict=True), zone)
                     case statements.Explain():
                         schema = arrow_schema(*zip(*explain_columns(statement), strict=True))
                     case (
@@ -603,7 +612,7 @@ class Session:
         lap("run")
         if device.name == "cpu":
             devices.costs.learn(run.bytes_read, time.perf_counter() - began)
-        schema = result_schema(program, types, raw)
+        schema = result_schema(program, types, raw, self.settings["timezone"])
         receipt: dict[str, Any] = {
             "device": device.name,
             "reason": reason,
@@ -651,18 +660,21 @@ def untimed(stage: str) -> None:
     """A lap that nobody asks for."""
 
 
-def result_schema(program: Program, types: tuple[SqlType, ...], raw: Sequence[Any]) -> pa.Schema:
+def result_schema(program: Program, types: tuple[SqlType, ...], raw: Sequence[Any], zone: str) -> pa.Schema:
     """The Arrow schema of a program's rows; a name that shows literals, such as (a + 5), shows those of this execution."""
     from gpudb.planner.logical import SlotName
 
     names = tuple(name.with_values(raw) if isinstance(name, SlotName) else name for name in program.names)
-    return arrow_schema(names, types)
+    return arrow_schema(names, types, zone)
 
 
 @lru_cache(KEPT_PLANS)
-def arrow_schema(names: tuple[str, ...], types: tuple[SqlType, ...]) -> pa.Schema:
-    """The Arrow schema of result columns; kept, as a statement that runs again gives the same."""
-    return pa.schema([pa.field(name, sql.arrow) for name, sql in zip(names, types, strict=True)])
+def arrow_schema(names: tuple[str, ...], types: tuple[SqlType, ...], zone: str = UTC) -> pa.Schema:
+    """The Arrow schema of result columns; kept, as a statement that runs again gives the same.
+
+    zone  the session's, in which timestamps with time zone are shown
+    """
+    return pa.schema([pa.field(name, shown_in(sql, zone)) for name, sql in zip(names, types, strict=True)])
 
 
 def demand_of(program: Program, tables: Mapping[str, TableVersion]) -> Demand:

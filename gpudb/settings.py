@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gpudb.errors import BindError
+from gpudb import time_zones
+from gpudb.errors import BindError, NotSupportedError
 from gpudb.record import record
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
@@ -71,6 +72,13 @@ def _read_tile_rows(value: Any) -> int:
     return rows
 
 
+def _read_zone(value: Any) -> str:
+    try:
+        return time_zones.zone_name(str(value))
+    except NotSupportedError as error:
+        raise ValueError(f"{error.message}; {error.hint}" if error.hint else error.message) from None
+
+
 def _memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 8 // 10
 
@@ -85,6 +93,9 @@ SETTINGS: dict[str, Setting] = {
     "integer_division": Setting("/ of integers gives an integer", lambda: False, _read_boolean),
     "plan_cache": Setting("keep plans for statements of one shape", lambda: True, _read_boolean),
     "tile_rows": Setting("rows of a tile on the device cpu", lambda: 1024, _read_tile_rows),
+    "timezone": Setting(
+        "zone that timestamps with time zone are read and shown in", time_zones.system_zone, _read_zone
+    ),
     "slow_query_seconds": Setting("statements slower than this are logged, 0 for none", lambda: 0.0, _read_seconds),
 }
 ALIASES = {"max_memory": "memory_limit", "worker_threads": "threads"}

@@ -161,7 +161,8 @@ class StatementCatalog:
 
         key = f"file {len(self.relations)}: {', '.join(paths)}"
         key = key.lower()
-        self.relations[key] = files.open_files(paths, file_format, options, access=self.session.files)
+        zone = self.session.settings["timezone"]
+        self.relations[key] = files.open_files(paths, file_format, options, access=self.session.files, zone=zone)
         return self._declared(key)
 
     def load(self, key: str, ordinals: set[int]) -> None:

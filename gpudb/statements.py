@@ -118,9 +118,9 @@ def run_statement(
             from gpudb.storage import files
 
             batches = session.query_batches(statement.plan, raw, catalog, lap)
-            rows = files.write_file(
-                statement.path, statement.plan.columns, batches, statement.format, statement.options, session.files
-            )
+            zone = session.settings["timezone"]
+            columns, options = statement.plan.columns, statement.options
+            rows = files.write_file(statement.path, columns, batches, statement.format, options, session.files, zone)
             return _counted(rows)
         case statements.Describe():
             defaults = dict(statement.defaults)
@@ -491,7 +491,7 @@ def _alter(session: Session, statement: Any, raw: list[Any], catalog: StatementC
     match statement:
         case statements.AddColumn(column=(name, kind)):
             batches = list(session.query_batches(statement.plan, raw, catalog, lap))
-            value = pa.chunked_array([batch.column(0) for batch in batches], kind.arrow)
+            value = pa.chunked_array([batch.column(0).cast(kind.arrow) for batch in batches], kind.arrow)
             new = with_column(table, name, kind, value)
             changes = {table.name: new}
             if statement.default is not None:
@@ -539,7 +539,8 @@ def _copy_from(session: Session, statement: statements.CopyFrom, catalog: Statem
     table = _target(session, statement.table, catalog)
     ordinals = statement.ordinals or tuple(range(len(table.columns)))
     target = tuple(table.columns[k] for k in ordinals)
-    relation = files.open_files(statement.paths, statement.format, statement.options, target, session.files)
+    zone = session.settings["timezone"]
+    relation = files.open_files(statement.paths, statement.format, statement.options, target, session.files, zone)
     if len(relation.columns) != len(target):
         raise ConversionError(f"the file has {len(relation.columns)} columns, the table wants {len(target)}")
     run = session.start_run()

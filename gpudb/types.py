@@ -54,8 +54,8 @@ INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGE
 class SqlType:
     """One SQL type.  `precision` and `scale` are set for DECIMAL only, `child`, the type of its elements, for LIST.
 
-    kind  BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIMESTAMP VARCHAR INTERVAL LIST NULL
-          (NULL is the type of a bare NULL literal before it meets another type)
+    kind  BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIMESTAMP TIMESTAMPTZ VARCHAR
+          INTERVAL LIST NULL (the type of a bare NULL literal before it meets another type)
     """
 
     kind: str
@@ -69,7 +69,7 @@ class SqlType:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.child is not None:
             return f"{self.child}[]"
-        return {"REAL": "FLOAT", "NULL": '"NULL"'}.get(self.kind, self.kind)
+        return {"REAL": "FLOAT", "NULL": '"NULL"', "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE"}.get(self.kind, self.kind)
 
     @property
     def is_integer(self) -> bool:
@@ -85,7 +85,7 @@ class SqlType:
 
     @property
     def is_temporal(self) -> bool:
-        return self.kind in ("DATE", "TIMESTAMP")
+        return self.kind in ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
 
     @property
     def is_text(self) -> bool:
@@ -110,7 +110,7 @@ class SqlType:
     def bounds(self) -> tuple[int, int]:
         """Inclusive (low, high) of the integer behind an exact type, in units of the stored integer.
 
-        DATE in days and TIMESTAMP in microseconds since 1970-01-01; DECIMAL scaled by 10**scale.
+        DATE in days, TIMESTAMP and TIMESTAMPTZ (of UTC) in microseconds since 1970-01-01; DECIMAL scaled by 10**scale.
         """
         if self.is_integer:
             half = 1 << (INTEGER_BITS[self.kind] - 1)
@@ -121,7 +121,7 @@ class SqlType:
             return 0, 1
         if self.kind == "DATE":
             return -(1 << 31) + 1, (1 << 31) - 1
-        if self.kind == "TIMESTAMP":
+        if self.kind in ("TIMESTAMP", "TIMESTAMPTZ"):
             return -(1 << 63) + 1, (1 << 63) - 1
         raise AssertionError(f"bounds of a type without them: {self}")
 
@@ -140,6 +140,7 @@ class SqlType:
             "DOUBLE": RegisterType.F64,
             "DATE": RegisterType.I32,
             "TIMESTAMP": RegisterType.I64,
+            "TIMESTAMPTZ": RegisterType.I64,
             "VARCHAR": RegisterType.U32,
             "LIST": RegisterType.U32,
             "NULL": RegisterType.I32,
@@ -147,7 +148,8 @@ class SqlType:
 
     @cached_property
     def arrow(self) -> pa.DataType:
-        """The Arrow type of a result column; HUGEINT is decimal128(38, 0), as DuckDB exports it."""
+        """The Arrow type of a column; HUGEINT is decimal128(38, 0), as DuckDB exports it.  A result's TIMESTAMPTZ names the
+        session's zone (`shown_in`)."""
         if self.kind == "DECIMAL":
             return pa.decimal128(self.precision, self.scale)
         if self.child is not None:
@@ -163,6 +165,7 @@ class SqlType:
             "DOUBLE": pa.float64(),
             "DATE": pa.date32(),
             "TIMESTAMP": pa.timestamp("us"),
+            "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
             "VARCHAR": pa.string(),
             "INTERVAL": pa.month_day_nano_interval(),
             "NULL": pa.int32(),
@@ -179,9 +182,15 @@ REAL = SqlType("REAL")
 DOUBLE = SqlType("DOUBLE")
 DATE = SqlType("DATE")
 TIMESTAMP = SqlType("TIMESTAMP")
+TIMESTAMPTZ = SqlType("TIMESTAMPTZ")
 VARCHAR = SqlType("VARCHAR")
 INTERVAL = SqlType("INTERVAL")
 NULL = SqlType("NULL")
+
+
+def shown_in(sql: SqlType, zone: str) -> pa.DataType:
+    """The Arrow type of a result column in a session of a time zone."""
+    return pa.timestamp("us", zone) if sql.kind == "TIMESTAMPTZ" else sql.arrow
 
 
 def decimal(precision: int, scale: int) -> SqlType:

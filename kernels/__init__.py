@@ -82,6 +82,7 @@ def _is_heavy(variant: Variant) -> bool:
         or R.I128 in variant.signature
         or "Divide" in variant.opcode.name
         or "Modulo" in variant.opcode.name
+        or variant.opcode.name == "ZoneOffset"
     )
 
 

@@ -182,6 +182,17 @@ DEVICE int32 timestamp_as_date(int64 x) {
     return is_infinite_timestamp(x) ? infinity : int32(floor_quotient<MICROSECONDS_A_DAY>(x));
 }
 
+/// How far a zone is ahead at x, by its table: size, last, size - 1 rising times, size offsets; times from `last` on repeat
+/// each 400 years.  Bisected in as many steps for every row.
+NOINLINE int64 zone_offset(int64 x, const int64* RESTRICT table) {
+    const int64 size = table[0], last = table[1];
+    const int64 moment = x < last ? x : last + (x - last) % (146097 * MICROSECONDS_A_DAY);
+    const int64* RESTRICT times = table + 2;
+    int64 place = 0;
+    for (int64 step = size >> 1; step > 0; step >>= 1) place += times[place + step - 1] <= moment ? step : 0;
+    return is_infinite_timestamp(x) ? 0 : times[size - 1 + place];
+}
+
 NOINLINE int32 year_week(int32 x) {
     const int32 year = calendar_iso_year(x), week = calendar_iso_week(x);
     return year * 100 + (year > 0 ? week : -week);

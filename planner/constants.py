@@ -21,8 +21,9 @@ from gpudb.functions.cast_text import (
     parse_real,
     parse_timestamp,
 )
+from gpudb.functions.zoned import moved, parse_zoned, print_zoned
 from gpudb.planner.expressions import Literal
-from gpudb.types import DOUBLE, INTERVAL, Interval, SqlType
+from gpudb.types import DOUBLE, INTERVAL, TIMESTAMP, Interval, SqlType
 
 
 def literal_value(literal: Literal, raw: Any) -> Any:
@@ -36,21 +37,25 @@ def literal_value(literal: Literal, raw: Any) -> Any:
             value = None if value is None else -value
         elif operation == "microseconds of":
             value = None if value is None else interval_microseconds(value)
-        elif operation == "cast":
-            value = cast_constant(value, source, target)
+        elif operation == "cast" or operation.startswith("cast in "):
+            value = cast_constant(value, source, target, operation[len("cast in ") :])
         else:
             value = interval_constant(operation, value, source)
     return value
 
 
-def cast_constant(value: Any, source: SqlType, target: SqlType) -> Any:
+def cast_constant(value: Any, source: SqlType, target: SqlType, zone: str = "") -> Any:
     """CAST of a constant, both sides in the form of `Literal.value`; NULL stays NULL.
+
+    zone  the session's time zone, for TIMESTAMP WITH TIME ZONE
 
     Raises ConversionError for text that is no value of the type, OutOfRangeError for a number that does not fit,
     NotSupportedError where `can_cast_constant` says no.
     """
     if value is None or source == target:
         return value
+    if "TIMESTAMPTZ" in (source.kind, target.kind):
+        return _zoned(value, source, target, zone)
     if source.is_text:
         return _from_text(value, target)
     if target.kind == "BOOLEAN" and source.is_numeric:
@@ -82,6 +87,24 @@ def can_cast_constant(source: SqlType, target: SqlType) -> bool:
     return source.is_temporal and target.is_temporal
 
 
+def _zoned(value: Any, source: SqlType, target: SqlType, zone: str) -> Any:
+    """To or from TIMESTAMP WITH TIME ZONE, through a zone."""
+    if source.kind == "TIMESTAMPTZ":
+        if target.is_text:
+            return print_zoned(value, zone)
+        return cast_constant(moved(zone, value, 1, target), TIMESTAMP, target)
+    if source.is_text:
+        found = parse_zoned(value, zone)
+        if found is None:
+            raise ConversionError(f"text is not a value of type {target}: {_quoted(value)}")
+        return found
+    return moved(zone, cast_constant(value, source, TIMESTAMP), -1, target)
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:77] + "...")
+
+
 def _from_text(text: str, target: SqlType) -> Any:
     value: Any
     kind = target.kind
@@ -105,8 +128,7 @@ def _from_text(text: str, target: SqlType) -> Any:
             raise NotSupportedError(f"cast of text to {target} is not supported")
         value = parse(text)
     if value is None:
-        shown = text if len(text) <= 80 else text[:77] + "..."
-        raise ConversionError(f"text is not a value of type {target}: {shown!r}")
+        raise ConversionError(f"text is not a value of type {target}: {_quoted(text)}")
     return value
 
 

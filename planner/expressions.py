@@ -80,7 +80,7 @@ class Literal(Expression):
     slot  which literal token or parameter of the statement it came from: then the value is a parameter of the plan
           and may differ when the plan is used again.  None: the value is part of the plan.
     steps what was done to the slot's raw value to get `value`: (operation, source type, target type), operation being
-          negate, cast, a unit of INTERVAL x UNIT, or "microseconds of" an INTERVAL.
+          negate, cast, "cast in" a time zone, a unit of INTERVAL x UNIT, or "microseconds of" an INTERVAL.
           `planner.constants.literal_value` repeats them on another raw value
     bound what the raw value of a number in the text is at most, in every execution: the plan's key holds its width; None
           where it may be any of its type

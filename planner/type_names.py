@@ -13,6 +13,7 @@ from gpudb.types import (
     REAL,
     SMALLINT,
     TIMESTAMP,
+    TIMESTAMPTZ,
     TINYINT,
     VARCHAR,
 )
@@ -30,6 +31,7 @@ TYPE_NAMES = {
         DOUBLE: "double float8",
         DATE: "date",
         TIMESTAMP: "timestamp datetime timestamp_us",
+        TIMESTAMPTZ: "timestamptz",
         VARCHAR: "varchar text string char bpchar nvarchar",
         INTERVAL: "interval",
     }.items()
@@ -38,6 +40,7 @@ TYPE_NAMES = {
 TYPE_NAMES |= {
     "double precision": DOUBLE,
     "timestamp without time zone": TIMESTAMP,
+    "timestamp with time zone": TIMESTAMPTZ,
     "character varying": VARCHAR,
     "char varying": VARCHAR,
     "character": VARCHAR,
@@ -46,6 +49,6 @@ TYPE_NAMES |= {
 # Types that the dialect knows and this engine does not have.
 KNOWN_TYPES = frozenset(
     """utinyint usmallint uinteger ubigint uhugeint uint8 uint16 uint32 uint64 uint128 blob bytea binary varbinary bit
-    bitstring time timetz time_ns timestamptz timestamp_s timestamp_ms timestamp_ns uuid guid json enum list struct map union
+    bitstring time timetz time_ns timestamp_s timestamp_ms timestamp_ns uuid guid json enum list struct map union
     array row variant geometry bignum varint""".split()
 )

@@ -205,6 +205,7 @@ TYPES: dict[str, tuple[int, int | None, bool, int | None, int | None, int | None
     "VARCHAR": (12, None, True, None, None, None),
     "DATE": (91, 10, True, None, None, None),
     "TIMESTAMP": (93, 26, True, None, 6, 6),
+    "TIMESTAMP WITH TIME ZONE": (95, 32, True, None, 6, 6),
 }
 DATETIME = {"DATE": (9, 1), "TIMESTAMP": (9, 3)}  # ODBC's general type, and the subcode
 

@@ -54,12 +54,7 @@ def sql_type(arrow_type: pa.DataType, column: str = "") -> SqlType:
     if pa.types.is_decimal(arrow_type) and arrow_type.precision <= 38 and 0 <= arrow_type.scale <= arrow_type.precision:
         return types.decimal(arrow_type.precision, arrow_type.scale)
     if pa.types.is_timestamp(arrow_type):
-        if arrow_type.tz is None:
-            return types.TIMESTAMP
-        raise NotSupportedError(
-            f"timestamps with a time zone are not supported: column {column!r} of Arrow type {arrow_type}",
-            hint="convert it to a timestamp without a time zone first",
-        )
+        return types.TIMESTAMP if arrow_type.tz is None else types.TIMESTAMPTZ
     found = ARROW_TO_SQL.get(arrow_type)
     if found is None:
         raise NotSupportedError(f"columns of this Arrow type are not supported: column {column!r} of type {arrow_type}")
@@ -169,8 +164,8 @@ def arrow_array(chunk: Chunk, kind: SqlType, dictionary: Dictionary | None) -> p
 
 
 def _native_dtype(kind: SqlType) -> np.dtype:
-    """NumPy's dtype of the buffer of a fixed-width Arrow array; DATE in int32 days, TIMESTAMP in int64 microseconds."""
-    temporal = {"DATE": np.int32, "TIMESTAMP": np.int64}
+    """NumPy's dtype of the buffer of a fixed-width Arrow array; DATE in int32 days, timestamps in int64 microseconds."""
+    temporal = {"DATE": np.int32, "TIMESTAMP": np.int64, "TIMESTAMPTZ": np.int64}
     return np.dtype(temporal.get(kind.kind) or kind.arrow.to_pandas_dtype())
 
 

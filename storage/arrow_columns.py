@@ -6,11 +6,11 @@ uint64                       BIGINT; a value past 2**63 - 1 is an error
 half_float, float, double    REAL, REAL, DOUBLE
 decimal(p, s), 0 <= s <= p   DECIMAL(p, s) up to 38 digits
 date32, date64               DATE
-timestamp s, ms, us, ns      TIMESTAMP, nanoseconds rounded to microseconds
+timestamp s, ms, us, ns      TIMESTAMP, nanoseconds rounded to microseconds; with a zone TIMESTAMP WITH TIME ZONE
 string, large_string, string_view, and dictionaries of them    VARCHAR
 dictionaries of other types  their values' type
 null                         INTEGER, as DuckDB has it
-anything else                refused when the column is read: time zones, times, durations, binary, nested types
+anything else                refused when the column is read: times, durations, binary, nested types
 """
 
 from __future__ import annotations
@@ -65,8 +65,6 @@ class ColumnMapping:
         if self.supported:
             return
         hint = "columns that are not named in the statement are not read"
-        if pa.types.is_timestamp(self.arrow_type):
-            hint = "convert it to a timestamp without time zone; " + hint
         raise NotSupportedError(
             f"columns of type {self.arrow_type} are not supported: column {self.name}, file {self.path}", hint=hint
         )
@@ -162,6 +160,9 @@ def _converted(column: pa.Array, wanted: SqlType) -> pa.Array:
     """A column of another type, as DuckDB casts it.  Raises pa.ArrowInvalid or ValueError where a value does not fit."""
     if pa.types.is_float16(column.type):
         column = column.cast(pa.float32())
+    is_moment = pa.types.is_timestamp(column.type) and column.type.tz is not None
+    if is_moment != (wanted.kind == "TIMESTAMPTZ"):  # that would take a zone
+        raise pa.ArrowNotImplementedError("a time zone is wanted")
     if pa.types.is_timestamp(column.type):
         if column.type.unit == "ns":
             column = _whole_microseconds(column)
@@ -190,7 +191,7 @@ def _whole_microseconds(column: pa.Array) -> pa.Array:
     whole = pc.divide(nanoseconds, 1000)  # towards zero
     rest = pc.subtract(nanoseconds, pc.multiply(whole, 1000))
     away = pc.subtract(pc.greater_equal(rest, 500).cast(pa.int64()), pc.less_equal(rest, -500).cast(pa.int64()))
-    return pc.add(whole, away).cast(pa.timestamp("us"))
+    return pc.add(whole, away).cast(pa.timestamp("us", column.type.tz))
 
 
 def _through_text(column: pa.Array, wanted: SqlType) -> pa.Array:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpudb.errors import BindError, NotSupportedError
-from gpudb.storage.text_values import TimeFormat
+from gpudb.storage.text_values import ANYWHERE, TextZone, TimeFormat
 from gpudb.types import SqlType
 
 DELIMITERS = (",", "|", ";", "\t")
@@ -24,10 +24,10 @@ _TYPE_NAMES = {
     "BOOL": "BOOLEAN", "LOGICAL": "BOOLEAN", "INT1": "TINYINT", "INT2": "SMALLINT", "SHORT": "SMALLINT", "INT4": "INTEGER",
     "INT": "INTEGER", "SIGNED": "INTEGER", "INT8": "BIGINT", "LONG": "BIGINT", "INT128": "HUGEINT", "FLOAT4": "REAL",
     "FLOAT": "REAL", "FLOAT8": "DOUBLE", "DOUBLE PRECISION": "DOUBLE", "TEXT": "VARCHAR", "STRING": "VARCHAR",
-    "CHAR": "VARCHAR", "BPCHAR": "VARCHAR", "DATETIME": "TIMESTAMP",
+    "CHAR": "VARCHAR", "BPCHAR": "VARCHAR", "DATETIME": "TIMESTAMP", "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ",
 }  # fmt: skip
 _READABLE = frozenset(
-    "BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIMESTAMP VARCHAR".split()
+    "BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIMESTAMP TIMESTAMPTZ VARCHAR".split()
 )
 
 
@@ -79,6 +79,7 @@ class CsvOptions:
     """What the user said about a CSV file; None means: find out.
 
     types    SQL type by column name, or by position when `type_list` is set
+    zone     the session's, of timestamps with time zone that do not say theirs
     columns  (name, type) of every column: nothing is detected but the dialect and the header
     """
 
@@ -96,6 +97,7 @@ class CsvOptions:
     names: tuple[str, ...] = ()
     date_format: TimeFormat | None = None
     timestamp_format: TimeFormat | None = None
+    zone: TextZone = ANYWHERE
     ignore_errors: bool = False
     null_padding: bool = False
     all_varchar: bool = False

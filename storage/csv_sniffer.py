@@ -1,9 +1,9 @@
 """What the columns of a CSV file are called and which types they have, found from a sample of its rows.
 
-The rules are DuckDB's: BOOLEAN, BIGINT, HUGEINT, DOUBLE, DATE, TIMESTAMP, else VARCHAR; a number with a leading zero or a
-plus sign is text, because it is an identifier more often than a number.  They differ in four places: a time of day is
-VARCHAR (there is no TIME); a timestamp with `Z` or a zero offset is TIMESTAMP in UTC, with another offset VARCHAR (there
-is no TIMESTAMP WITH TIME ZONE); `inf` is a DOUBLE, not a date; each column has a date format of its own.
+The rules are DuckDB's: BOOLEAN, BIGINT, HUGEINT, DOUBLE, DATE, TIMESTAMP (WITH TIME ZONE where one has `Z` or an offset),
+else VARCHAR; a number with a leading zero or a plus sign is text, because it is an identifier more often than a number.
+They differ in three places: a time of day is VARCHAR (there is no TIME); `inf` is a DOUBLE, not a date; each column has a
+date format of its own.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from gpudb import compute as pc
 from gpudb.errors import BindError
 from gpudb.storage.csv_dialect import CsvOptions, Dialect
 from gpudb.storage.file_relation import quoted_list
-from gpudb.storage.text_values import TimeFormat, convert_texts, parse_text
-from gpudb.types import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, TIMESTAMP, VARCHAR, SqlType
+from gpudb.storage.text_values import TextZone, TimeFormat, convert_texts, parse_text
+from gpudb.types import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType
 
 _BOOLEAN_WORDS = r"(?i)^(true|false|t|f|yes|no)$"
 _INTEGERS = r"^\s*(-\d+|0|[1-9]\d*|-?0[xX][0-9a-fA-F]+|-?0[bB][01]+)\s*$"
@@ -27,8 +27,9 @@ _DOUBLES = r"^(-?(?i:nan|inf|infinity)|(-\d+|0|[1-9]\d*)(\.\d*)?([eE][+-]?\d+)?|
 _ISO_DATES = r"^\s*-?\d{4,6}([-/ .])\d{1,2}[-/ .]\d{1,2}\s*$"
 _ISO_TIMESTAMPS = (
     r"^\s*-?\d{4,6}[-/ .]\d{1,2}[-/ .]\d{1,2}"
-    r"([T ]\s*\d{1,2}:\d{1,2}(:\d{1,2}(\.\d*)?)?(\s*(Z|UTC|[+-]00(:?00)?))?)?\s*$"
+    r"([T ]\s*\d{1,2}:\d{1,2}(:\d{1,2}(\.\d*)?)?(Z| UTC|[+-]\d{2}(:?\d{2}(:\d{2})?)?)?)?\s*$"
 )
+_HAS_OFFSET = r":\d{1,2}(\.\d*)?(Z|[+-]\d{2}(:?\d{2}(:\d{2})?)?)\s*$"
 _HAS_TIME = re.compile(r"\d[T ]\s*\d{1,2}:")
 _DATE_FORMATS = ("%y-%m-%d", "%d-%m-%Y", "%d-%m-%y", "%m-%d-%Y", "%m-%d-%y")
 _TIMESTAMP_FORMATS = ("%d-%m-%Y %H:%M:%S", "%d-%m-%y %H:%M:%S", "%m-%d-%Y %I:%M:%S %p", "%m-%d-%y %I:%M:%S %p")
@@ -39,13 +40,13 @@ class ColumnForm:
     """How one column's texts become values.
 
     native       pyarrow's own reader gives the same values as `parse_text` wherever it accepts a text
-    time_format  of a DATE or a TIMESTAMP that is not in ISO form
+    time_format  of a DATE or a TIMESTAMP that is not in ISO form; the session's zone of a TIMESTAMP WITH TIME ZONE
     is_empty     the sample held nothing but NULLs
     """
 
     sql_type: SqlType
     native: bool = True
-    time_format: TimeFormat | None = None
+    time_format: TimeFormat | TextZone | None = None
     is_empty: bool = False
 
 
@@ -112,7 +113,8 @@ def _temporal_form(distinct: pa.Array, options: CsvOptions) -> ColumnForm | None
     if options.timestamp_format:
         candidates.append(ColumnForm(TIMESTAMP, False, options.timestamp_format))
     elif _HAS_TIME.search(first) and _all_match(distinct, _ISO_TIMESTAMPS):
-        candidates.append(ColumnForm(TIMESTAMP, False))
+        zoned = pc.any(pc.match_substring_regex(distinct, _HAS_OFFSET)).as_py()
+        candidates.append(ColumnForm(TIMESTAMPTZ, False, options.zone) if zoned else ColumnForm(TIMESTAMP, False))
     separator = re.match(r"\d{1,4}([-/ .])\d{1,2}([-/ .])\d{1,4}", first)
     digits = re.match(r"\d{1,2}\D\d{1,2}\D(?:\d{2}|\d{4})(?!\d)", first)
     if separator and digits and separator.group(1) == separator.group(2):
@@ -139,13 +141,14 @@ def _temporal_form(distinct: pa.Array, options: CsvOptions) -> ColumnForm | None
 
 
 def form_of_type(
-    sql_type: SqlType, texts: pa.Array, options: CsvOptions, time_format: TimeFormat | None = None
+    sql_type: SqlType, texts: pa.Array, options: CsvOptions, time_format: TimeFormat | TextZone | None = None
 ) -> ColumnForm:
     """The form of a column whose type is known: native unless the sample shows that pyarrow would refuse a text."""
     if sql_type.kind == "VARCHAR":
         return ColumnForm(VARCHAR)
     if time_format is None:
-        time_format = {"DATE": options.date_format, "TIMESTAMP": options.timestamp_format}.get(sql_type.kind)
+        formats = {"DATE": options.date_format, "TIMESTAMP": options.timestamp_format, "TIMESTAMPTZ": options.zone}
+        time_format = formats.get(sql_type.kind)
     if time_format is not None:
         return ColumnForm(sql_type, False, time_format)
     if sql_type.is_temporal and not _parses(texts.drop_null().slice(0, 64), sql_type):

@@ -9,6 +9,7 @@ import pyarrow as pa
 from gpudb import compute as pc
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.functions.lists import printed
+from gpudb.functions.zoned import zoned_texts
 from gpudb.storage.csv_dialect import option_flag
 
 _OPTIONS = frozenset("header delim delimiter sep separator quote escape null nullstr force_quote compression".split())
@@ -35,6 +36,8 @@ def value_texts(column: pa.Array) -> pa.Array:
         return column
     if pa.types.is_floating(kind):
         return float_texts(column)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return zoned_texts(column, kind.tz)
     texts = pc.cast(column, pa.string())
     if pa.types.is_timestamp(kind):  # a fraction loses its last zeros, and its point with them
         texts = pc.replace_substring_regex(texts, r"(\.\d*[1-9])0+$", r"\1")

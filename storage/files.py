@@ -13,6 +13,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -24,7 +25,9 @@ from gpudb.storage.file_access import FileAccess
 from gpudb.storage.file_relation import FileRelation, RejectedRow, RejectedRows
 from gpudb.storage.ipc import IpcRelation, IpcWriter
 from gpudb.storage.parquet import ParquetRelation, ParquetWriter
-from gpudb.types import SqlType
+from gpudb.storage.text_values import TextZone
+from gpudb.time_zones import UTC
+from gpudb.types import SqlType, shown_in
 
 __all__ = ["FileRelation", "RejectedRow", "RejectedRows", "format_of_path", "open_files", "write_file"]
 
@@ -51,6 +54,7 @@ def open_files(
     options: Mapping[str, object] | None = None,
     target: tuple[tuple[str, SqlType], ...] | None = None,
     access: FileAccess | None = None,
+    zone: str = UTC,
 ) -> FileRelation:
     """The rows of files that have the same columns.
 
@@ -59,6 +63,7 @@ def open_files(
     options      of CSV, see `CsvOptions`
     target       (name, type) of the table's columns a COPY fills: the files' columns are taken in this order
     access       which files may be read; None: all
+    zone         of timestamps with time zone that do not say theirs
 
     Raises AccessError where that is not so, InputError where a file is missing, a glob matches nothing, or the content is not
     what it should be.
@@ -72,7 +77,7 @@ def open_files(
         if other != wanted:
             raise InputError(f"files of one statement must have one format: {found[0]} is {wanted}, {path} is {other}")
     if wanted == "csv":
-        return CsvRelation(found, CsvOptions.parse(options or {}), target)
+        return CsvRelation(found, replace(CsvOptions.parse(options or {}), zone=TextZone(zone)), target)
     if options:
         raise BindError(f"{wanted} files take no option {next(iter(options))}")
     return (ParquetRelation if wanted == "parquet" else IpcRelation)(found, target)
@@ -176,11 +181,13 @@ def write_file(
     file_format: str = "auto",
     options: Mapping[str, object] | None = None,
     access: FileAccess | None = None,
+    zone: str = UTC,
 ) -> int:
     """Write a stream of record batches as one file; the number of rows.
 
     The rows go to a temporary file beside `path`, which takes its name once it is complete and on disk: an error leaves
-    neither a partial file nor a changed one.  Where `access` says which files may be written, none is replaced.
+    neither a partial file nor a changed one.  Where `access` says which files may be written, none is replaced.  `zone`
+    is that of the batches' timestamps with time zone, in which text shows them.
     """
     wanted = _format_name(file_format)
     wanted = format_of_path(path) if wanted == "auto" else wanted
@@ -192,7 +199,7 @@ def write_file(
     writers = {"csv": CsvWriter, "parquet": ParquetWriter, "arrow": IpcWriter}
     writer_class = writers[wanted]
     writer_class.check_options(given)
-    schema = pa.schema([(name, sql_type.arrow) for name, sql_type in columns])
+    schema = pa.schema([(name, shown_in(sql_type, zone)) for name, sql_type in columns])
     folder = os.path.dirname(path) or "."
     try:
         handle, temporary = tempfile.mkstemp(prefix=".", suffix=".partial", dir=folder)

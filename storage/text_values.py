@@ -25,7 +25,9 @@ import pyarrow as pa
 from gpudb import compute as pc
 from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import NotSupportedError
+from gpudb.functions.zoned import parse_zoned
 from gpudb.record import record
+from gpudb.time_zones import UTC
 from gpudb.types import SqlType
 
 BLANKS = " \t\n\v\f\r"
@@ -76,10 +78,20 @@ def _checked_microseconds(hour: int, minute: int, second: int, fraction: str) ->
     return ((hour * 60 + minute) * 60 + second) * 1_000_000 + int((fraction + "000000")[:6])
 
 
-def parse_text(text: str, sql_type: SqlType, time_format: TimeFormat | None = None) -> Any:
+@record
+class TextZone:
+    """In place of a `TimeFormat`: the zone of texts of TIMESTAMP WITH TIME ZONE that do not say theirs."""
+
+    name: str = UTC
+
+
+ANYWHERE = TextZone()
+
+
+def parse_text(text: str, sql_type: SqlType, time_format: TimeFormat | TextZone | None = None) -> Any:
     """One text as the value of `sql_type`, in the form `values_to_arrow` takes.
 
-    BOOLEAN bool, integers int, DECIMAL decimal.Decimal, floats float, DATE days, TIMESTAMP microseconds, VARCHAR str.
+    BOOLEAN bool, integers int, DECIMAL decimal.Decimal, floats float, DATE days, timestamps microseconds, VARCHAR str.
     Raises ValueError with the reason.
     """
     kind = sql_type.kind
@@ -96,6 +108,12 @@ def parse_text(text: str, sql_type: SqlType, time_format: TimeFormat | None = No
         return _parse_decimal(text.strip(BLANKS), sql_type)
     if sql_type.is_float:
         return _parse_float(text.strip(BLANKS), sql_type)
+    if kind == "TIMESTAMPTZ":
+        found = parse_zoned(text, time_format.name if isinstance(time_format, TextZone) else UTC)
+        if found is None:
+            raise ValueError("not a timestamp with time zone")
+        return found
+    assert not isinstance(time_format, TextZone), "only moments have a zone"
     if kind == "DATE":
         return time_format.date(text) if time_format else _parse_date(text)
     if kind == "TIMESTAMP":
@@ -292,15 +310,15 @@ def values_to_arrow(values: list[Any], sql_type: SqlType) -> pa.Array:
     """Python values as `parse_text` gives them (None for NULL) as an array of `sql_type.arrow`."""
     if sql_type.kind == "DATE":
         return pa.array(values, pa.int32()).cast(pa.date32())
-    if sql_type.kind == "TIMESTAMP":
-        return pa.array(values, pa.int64()).cast(pa.timestamp("us"))
+    if sql_type.kind in ("TIMESTAMP", "TIMESTAMPTZ"):
+        return pa.array(values, pa.int64()).cast(sql_type.arrow)
     if sql_type.kind == "HUGEINT":
         return pa.array([None if v is None else decimal.Decimal(v) for v in values], pa.decimal128(38, 0))
     return pa.array(values, sql_type.arrow)
 
 
 def convert_texts(
-    texts: pa.Array, sql_type: SqlType, time_format: TimeFormat | None = None
+    texts: pa.Array, sql_type: SqlType, time_format: TimeFormat | TextZone | None = None
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """(values, bad): `texts` (rows,) string as `sql_type.arrow`, and (rows,) bool where the text is no such value.
 
@@ -331,6 +349,7 @@ def convert_texts(
     return converted, bad.to_numpy(zero_copy_only=False)
 
 
+_LAYOUTS_OF_UTC = ("%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%SZ", "%Y-%m-%d %H:%M:%S+00")
 _ISO_LAYOUTS = tuple(
     TimeFormat(text)
     for text in ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%SZ")
@@ -348,7 +367,9 @@ def _compiled_layout(layout: tuple[str, ...]) -> tuple[list[int], bytes, dict[st
     return literals, "".join(layout[i][1] for i in literals).encode(), digits
 
 
-def _convert_fixed_width(texts: pa.Array, sql_type: SqlType, time_format: TimeFormat | None) -> pa.Array | None:
+def _convert_fixed_width(
+    texts: pa.Array, sql_type: SqlType, time_format: TimeFormat | TextZone | None
+) -> pa.Array | None:
     """Dates and timestamps of one width by arithmetic on their bytes; None unless every text fits (about 60 ns a value)."""
     valid = texts.drop_null() if texts.null_count else texts
     if len(valid) == 0:
@@ -360,7 +381,10 @@ def _convert_fixed_width(texts: pa.Array, sql_type: SqlType, time_format: TimeFo
     if not (np.diff(offsets) == width).all():
         return None
     letters = np.frombuffer(valid.buffers()[2], np.uint8, width * len(valid), int(offsets[0])).reshape(-1, width)
-    for candidate in (time_format,) if time_format else _ISO_LAYOUTS:
+    usual = _ISO_LAYOUTS
+    if sql_type.kind == "TIMESTAMPTZ":
+        usual = tuple(TimeFormat(text) for text in _LAYOUTS_OF_UTC)
+    for candidate in (time_format,) if isinstance(time_format, TimeFormat) else usual:
         layout = candidate.fixed_layout
         if layout is None or len(layout) != width:
             continue
@@ -438,4 +462,4 @@ def _scatter(values: npt.NDArray[np.int64], texts: pa.Array, sql_type: SqlType) 
         integers = pa.array(values)
     if sql_type.kind == "DATE":
         return integers.cast(pa.int32()).cast(pa.date32())
-    return integers.cast(pa.timestamp("us"))
+    return integers.cast(sql_type.arrow)

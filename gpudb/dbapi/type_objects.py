@@ -30,7 +30,7 @@ BINARY = TypeObject("BINARY", "BLOB")
 NUMBER = TypeObject(
     "NUMBER", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "REAL", "DOUBLE", "BOOLEAN"
 )
-DATETIME = TypeObject("DATETIME", "DATE", "TIME", "TIMESTAMP", "INTERVAL")
+DATETIME = TypeObject("DATETIME", "DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "INTERVAL")
 ROWID = TypeObject("ROWID")  # gpudb shows no row ids, so nothing equals it
 
 Date = datetime.date

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudb.functions import bits, conditional, date, math, pattern, text
+from gpudb.functions import bits, conditional, date, math, pattern, text, zoned
 from gpudb.functions.registry import FUNCTIONS, Function, Overload
 from gpudb.types import SqlType
 
@@ -23,6 +23,7 @@ __all__ = [
     "pattern",
     "resolve",
     "text",
+    "zoned",
 ]
 
 # Types that a type casts to by itself; what is not listed needs a CAST.
@@ -34,10 +35,20 @@ WIDER = {
     "HUGEINT": ("REAL", "DOUBLE"),
     "DECIMAL": ("REAL", "DOUBLE"),
     "REAL": ("DOUBLE",),
-    "DATE": ("TIMESTAMP",),
+    "DATE": ("TIMESTAMP", "TIMESTAMPTZ"),
+    "TIMESTAMP": ("TIMESTAMPTZ",),
 }
 # What a cast to a type costs: DuckDB's order of preference, which takes BIGINT and DOUBLE before all others.
-COST = {"BIGINT": 101, "DOUBLE": 102, "INTEGER": 103, "DECIMAL": 104, "HUGEINT": 120, "TIMESTAMP": 120, "VARCHAR": 149}
+COST = {
+    "BIGINT": 101,
+    "DOUBLE": 102,
+    "INTEGER": 103,
+    "DECIMAL": 104,
+    "HUGEINT": 120,
+    "TIMESTAMP": 120,
+    "TIMESTAMPTZ": 123,
+}
+COST |= {"VARCHAR": 149}
 OTHER_COST = 110
 
 

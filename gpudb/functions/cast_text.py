@@ -600,6 +600,28 @@ def _zone_ends(text: str, place: int) -> bool:
     return len(fields) <= 3 and all(len(field) == 2 and set(field) <= DIGITS for field in fields)
 
 
+def zone_at(text: str) -> int | str | None:
+    """How far ahead of UTC the end of a timestamp's text says it is, in microseconds, or its zone's name, or None.
+
+    The text is one that `parse_timestamp` takes, with a time.
+    """
+    if text.endswith("Z") and text[-2:-1] in DIGITS:
+        return 0
+    place = text.find(":")
+    if place < 0:
+        return None
+    while place < len(text) and text[place] in ":.0123456789":
+        place += 1
+    rest = text[place:]
+    if not rest:
+        return None
+    if rest[0] not in "+-":
+        return rest.strip(SPACES)
+    fields = rest[1:].split(":") if ":" in rest else [rest[1:3], rest[3:]]
+    seconds = sum(int(field or 0) * unit for field, unit in zip(fields, (3600, 60, 1), strict=False))
+    return (-seconds if rest[0] == "-" else seconds) * 1_000_000
+
+
 def parse_timestamp(text: str) -> int | None:
     """A TIMESTAMP in microseconds since 1970-01-01; digits of a fraction beyond six are cut; None where it is none.
 

@@ -480,11 +480,12 @@ def _julian_timestamp(x: Array) -> Array:
 
 
 for _part in ("timezone", "timezone_hour", "timezone_minute"):
-    macro(
+    typed_macro(
         f"date_part_{_part}",
+        "DATE -> BIGINT; TIMESTAMP -> BIGINT",
         "x",
         "date_part_day(x) * 0",
-        _doc("Offset from UTC, which is 0: a TIMESTAMP has no zone.", f"{_part}({EXAMPLE})", "0"),
+        doc=_doc("Offset from UTC: 0 for a TIMESTAMP, which has no zone.", f"{_part}({EXAMPLE})", "0"),
         aliases=(_part,),
     )
 

@@ -26,7 +26,9 @@ from gpudb.opcodes.table import parameter_names
 from gpudb.record import record
 from gpudb.types import SqlType
 
-KINDS = frozenset("BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT REAL DOUBLE DATE TIMESTAMP VARCHAR INTERVAL".split())
+KINDS = frozenset(
+    "BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT REAL DOUBLE DATE TIMESTAMP TIMESTAMPTZ VARCHAR INTERVAL".split()
+)
 ARGUMENT_KINDS = KINDS | {"DECIMAL", "ANY"}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpudb import time_zones
 from gpudb.opcodes.table import ALL, CODES, R, block_opcode, opcode
 
 Array = Any
@@ -120,6 +121,15 @@ def Lookup(index: Array, table: Array) -> Array:
 def DivideCode(x: Array, divisor: Array) -> Array:
     """Quotient of an unsigned code: reduces a stored timestamp to days before a lookup."""
     return x.astype(np.uint32) // divisor
+
+
+@opcode("{out} = offset of {table} at {x}", [(R.I64, R.I64, R.I64)], cpp="zone_offset(x, table)", forms=("vp",))
+def ZoneOffset(x: Array, table: Array) -> Array:
+    """Microseconds that a time zone is ahead of UTC at a time, by a bisected table (`gpudb.time_zones.Zone.table`).
+
+    The table's length is a power of two, so that all rows take the same steps; 0 at infinite times.
+    """
+    return time_zones.offsets(x, table)
 
 
 @block_opcode("{out} = validity bits of {column}", [(R.MASK,)])

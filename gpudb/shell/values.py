@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from gpudb import compute as pc
 from gpudb.functions.lists import printed
+from gpudb.functions.zoned import zoned_texts
 from gpudb.types import SqlType
 
 
@@ -26,6 +27,8 @@ def text_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
         if sql_type.kind == "REAL":  # the shortest text for a float32: 0.1, not 0.10000000149
             values = [float(str(value)) for value in column.to_numpy(zero_copy_only=False)]
         return _strings(column, [repr(value) for value in values])
+    if sql_type.kind == "TIMESTAMPTZ":
+        return zoned_texts(column, column.type.tz)
     if sql_type.is_temporal:
         return _strings(column, _temporal_text(column))
     if sql_type.kind == "INTERVAL":

@@ -546,11 +546,13 @@ def export(
     for start in range(first * BATCH_ROWS, emitted.rows, BATCH_ROWS):
         machine.run.check()
         rows = min(BATCH_ROWS, emitted.rows - start)
-        arrays = []
+        arrays: list[pa.Array] = []
         for output, sql in zip(sink.values, types, strict=True):
             dictionary = machine.texts.dictionary(output.dictionary) if output.dictionary is not None else None
             array = machine.device.export(emitted, output.column, output.validity, sql, dictionary, start, rows)
-            arrays.append(lists(array, sql) if sql.kind == "LIST" else array)
+            array = lists(array, sql) if sql.kind == "LIST" else array
+            wanted = schema.field(len(arrays)).type
+            arrays.append(array if array.type == wanted else array.cast(wanted))  # a time zone changes no bits
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

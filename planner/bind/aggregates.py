@@ -22,7 +22,7 @@ from gpudb.planner.expressions import (
     conjunction,
     conjuncts,
 )
-from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, VARCHAR, SqlType, decimal
+from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType, decimal
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.expressions import ExpressionBinder
@@ -499,7 +499,7 @@ def quantile_type(name: str, type_: SqlType) -> SqlType:
     if name == "quantile_disc":
         return type_
     if type_.is_temporal:
-        return TIMESTAMP
+        return type_ if type_ == TIMESTAMPTZ else TIMESTAMP
     return DOUBLE if type_.is_integer or type_.kind == "NULL" else type_
 
 

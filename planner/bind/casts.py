@@ -7,15 +7,17 @@ from typing import Any
 from gpudb.errors import BindError, DataError, NotSupportedError
 from gpudb.planner.bind.context import Context, not_found, own_span
 from gpudb.planner.constants import can_cast_constant, cast_constant
-from gpudb.planner.expressions import Cast, Expression, Literal, Span
+from gpudb.planner.expressions import Call, Cast, Expression, Literal, Span
 from gpudb.planner.tokens import TYPE
 from gpudb.planner.type_names import KNOWN_TYPES, TYPE_NAMES
+from gpudb.time_zones import UTC
 from gpudb.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
     REAL,
     TIMESTAMP,
+    TIMESTAMPTZ,
     VARCHAR,
     SqlType,
     decimal,
@@ -64,12 +66,12 @@ def bind_type(context: Context, node: Any) -> SqlType:
         return decimal(precision, scale)
     if lower in TYPE_NAMES:
         type_ = TYPE_NAMES[lower]
-        if numbers and type_ == TIMESTAMP and numbers[0] != 6:
-            raise NotSupportedError("TIMESTAMP with a precision other than 6 is not supported", span=span)
+        if numbers and type_ in (TIMESTAMP, TIMESTAMPTZ) and numbers[0] != 6:
+            raise NotSupportedError(f"{type_} with a precision other than 6 is not supported", span=span)
         if lower == "float" and numbers and numbers[0] > 24:
             return DOUBLE
         return type_
-    if lower in KNOWN_TYPES or "time zone" in lower:
+    if lower in KNOWN_TYPES or "time zone" in lower:  # of TIME, still
         raise NotSupportedError(f"type is not supported: {name.upper()}", span=span)
     raise not_found("type", name, list(TYPE_NAMES), span)
 
@@ -103,6 +105,8 @@ def cast(context: Context, expression: Expression, target: SqlType, try_: bool =
         return text(expression)
     if not castable(source, target):
         raise BindError(f"cannot cast {source} to {target}", span=expression.span)
+    if TIMESTAMPTZ in (source, target) and source.kind != "NULL":
+        return zoned_cast(context, expression, target, try_)
     if isinstance(expression, Literal) and not try_:
         if source.kind == "NULL":
             return Literal(target, None, expression.slot, expression.steps, span=expression.span)
@@ -111,13 +115,32 @@ def cast(context: Context, expression: Expression, target: SqlType, try_: bool =
     return Cast(target, expression, try_, span=expression.span)
 
 
-def _cast_literal(context: Context, literal: Literal, target: SqlType) -> Literal:
+def zoned_cast(context: Context, expression: Expression, target: SqlType, try_: bool) -> Expression:
+    """A cast to or from TIMESTAMP WITH TIME ZONE, through the session's zone, which becomes part of the plan."""
+    from gpudb.functions import lookup
+
+    source, zone = expression.type, str(context.settings.get("timezone", UTC))
+    if isinstance(expression, Literal) and not try_:
+        return _cast_literal(context, expression, target, f"cast in {zone}")
+    if source == DATE or target == DATE:
+        return cast(context, cast(context, expression, TIMESTAMP, try_), target, try_)
+    name = {"VARCHAR": "try_zoned_moment" if try_ else "zoned_moment"}.get(source.kind, "at_time_zone")
+    if target == VARCHAR:
+        name = "zoned_text"
+    function = lookup(name)
+    assert function is not None, "the registry has what casts of time zones are made of"
+    overload = next(found for found in function.overloads if found.arguments[-1] == source.kind)
+    return Call(target, name, (Literal(VARCHAR, zone), expression), overload, span=expression.span)
+
+
+def _cast_literal(context: Context, literal: Literal, target: SqlType, operation: str = "cast") -> Literal:
+    zone = operation.removeprefix("cast").removeprefix(" in ")
     try:
-        value = cast_constant(literal.value, literal.type, target)
+        value = cast_constant(literal.value, literal.type, target, zone)
     except DataError as error:
         error.span = error.span or literal.span
         raise
-    steps = literal.steps + (("cast", literal.type, target),) if literal.slot is not None else ()
+    steps = literal.steps + ((operation, literal.type, target),) if literal.slot is not None else ()
     return Literal(target, value, literal.slot, steps, span=literal.span, bound=literal.bound)
 
 
@@ -151,7 +174,9 @@ def implicit_cost(context: Context, expression: Expression, target: str) -> int 
     elif source == REAL:
         wider = ("DOUBLE",)
     elif source == DATE:
-        wider = ("TIMESTAMP",)
+        wider = ("TIMESTAMP", "TIMESTAMPTZ")
+    elif source == TIMESTAMP:
+        wider = ("TIMESTAMPTZ",)
     return _target_cost(target) if target in wider else None
 
 
@@ -164,6 +189,7 @@ def _target_cost(target: str) -> int:
         "DECIMAL": 104,
         "HUGEINT": 120,
         "TIMESTAMP": 120,
+        "TIMESTAMPTZ": 123,
         "VARCHAR": 149,
     }.get(target, 110)
 
@@ -245,7 +271,7 @@ def wider_type(left: SqlType, right: SqlType, compared: bool = False) -> SqlType
             scale = min(scale, 38 - whole)
         return decimal(min(38, whole + scale), scale)
     if left.is_temporal and right.is_temporal:
-        return TIMESTAMP
+        return TIMESTAMPTZ if TIMESTAMPTZ in (left, right) else TIMESTAMP
     if left.child is not None and right.child is not None:
         child = wider_type(left.child, right.child, compared)
         return None if child is None else list_of(child)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
@@ -51,6 +52,7 @@ class Context:
     volatile          the plan holds the time of binding, and must not be used again
     star_column       the column that COLUMNS(...) stands for, while an item of a select list is bound with each in turn
     recursions        in how many recursive CTEs' steps we are
+    began             when this binding began, in microseconds since 1970-01-01 UTC
     open_views        views whose queries are being bound, in lower case
     """
 
@@ -66,6 +68,7 @@ class Context:
     open_views: tuple[str, ...] = ()
     recursions: int = 0
     star_column: Expression | None = None
+    began: int = field(default_factory=lambda: time.time_ns() // 1000)
 
     def outer_column(self, name: str, relation: str | None, span: Span | None) -> Outer | None:
         """A column of the innermost query around that has it."""

@@ -453,6 +453,14 @@ class ExpressionBinder:
     def bind_currentdate(self, node: Any) -> Expression:
         return functions.current_date(self)
 
+    def bind_currenttimestamp(self, node: Any) -> Expression:
+        return functions.now(self)
+
+    def bind_attimezone(self, node: Any) -> Expression:
+        """x AT TIME ZONE zone: a TIMESTAMP of that zone's clocks as a moment, or a moment as they show it."""
+        value, zone = self.bind(node.this), self.bind(node.args["zone"])
+        return functions.call(self, "timezone", [zone, value], join_spans(value.span, zone.span))
+
     def bind_if(self, node: Any) -> Expression:
         """sqlglot's node of IF(...); calls come here as `bind_anonymous`."""
         default = node.args.get("false")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,9 @@ from gpudb.planner.bind.operators import compare
 from gpudb.planner.constants import interval_constant
 from gpudb.planner.expressions import Call, Case, Coalesce, Expression, Literal, Span
 from gpudb.planner.tokens import INTERVAL_UNIT, INTERVAL_UNITS, plain
-from gpudb.types import DATE, INTERVAL, VARCHAR, SqlType
+from gpudb.settings import Settings
+from gpudb.time_zones import zone_name
+from gpudb.types import DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType
 from gpudb.version import __version__
 
 if TYPE_CHECKING:
@@ -71,9 +72,9 @@ DATE_PARTS = {
 }
 
 _LATER = frozenset(
-    """now current_timestamp get_current_timestamp transaction_timestamp current_time random setseed uuid gen_random_uuid
+    """current_time random setseed uuid gen_random_uuid
     list_value struct_pack generate_series range array_length map list_transform list_filter string_split columns
-    row make_timestamptz""".split()
+    row""".split()
 )
 
 
@@ -122,6 +123,13 @@ def call(
             raise NotSupportedError(f"function is not supported: {name}", span=place or span)
         known = [*names(), *_SPECIAL, *_DATE_PART_FUNCTIONS, *aggregates.NAMES, *lists.NAMES, "unnest"]
         raise not_found("function", name, known, place or span)
+    return call_of(binder, function, name, arguments, span)
+
+
+def call_of(
+    binder: ExpressionBinder, function: Function, name: str, arguments: list[Expression], span: Span | None
+) -> Expression:
+    """A function of the registry, of bound arguments."""
     expansion = function.expansion(len(arguments)) if function.macro is not None else None
     if expansion is not None:
         return expand(binder, expansion, arguments, span)
@@ -286,11 +294,69 @@ def _fact(binder: ExpressionBinder, name: str, arguments: list[Expression], span
     return Literal(VARCHAR, "main" if name == "current_schema" else binder.context.catalog.database_name())
 
 
+def now(binder: ExpressionBinder) -> Expression:
+    """The time at which the statement began to be bound, the same wherever it asks; the plan must not be used again."""
+    context = binder.context
+    context.volatile = True
+    return Literal(TIMESTAMPTZ, context.began)
+
+
 def current_date(binder: ExpressionBinder) -> Expression:
-    """Today in UTC; the plan must not be used again."""
-    binder.context.volatile = True
-    today = datetime.datetime.now(datetime.UTC).date()
-    return Literal(DATE, (today - datetime.date(1970, 1, 1)).days)
+    """Today, where the session is."""
+    return cast(binder.context, now(binder), DATE)
+
+
+def _now(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    if arguments:
+        raise BindError(f"{name} wants no argument", span=span)
+    return cast(binder.context, now(binder), TIMESTAMP) if name == "current_localtimestamp" else now(binder)
+
+
+def _current_setting(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    """current_setting('TimeZone'): a setting's value as text."""
+    if len(arguments) != 1 or not isinstance(arguments[0], Literal) or not isinstance(arguments[0].value, str):
+        raise BindError(f"{name} wants the name of a setting", span=span)
+    binder.context.consume(arguments[0])
+    setting = Settings.canonical(arguments[0].value)
+    binder.context.volatile |= setting != "timezone"  # a plan's key holds that one
+    return Literal(VARCHAR, str(binder.context.settings[setting]), span=span)
+
+
+def _timezone(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    """timezone(zone, x), which AT TIME ZONE is; timezone(x), the part of a time."""
+    if len(arguments) == 1:
+        return call(binder, "date_part_timezone", arguments, span)
+    function = lookup("at_time_zone")
+    assert function is not None, "the registry has timezone"
+    overload = resolve(binder.context, function, arguments)
+    if len(arguments) != 2 or binder.context.is_literal_token(arguments[1]) or overload is None:
+        raise _no_overload(function, name, arguments, span)
+    zone = cast(binder.context, arguments[0], VARCHAR)
+    value = cast(binder.context, arguments[1], SqlType(overload.arguments[1]))
+    if isinstance(zone, Literal):
+        binder.context.consume(zone)
+        if zone.value is None:
+            return Literal(overload.result, None, span=span)
+        try:
+            zone = Literal(VARCHAR, zone_name(zone.value))
+        except NotSupportedError as error:
+            error.span = error.span or arguments[0].span or span
+            raise
+    return Call(overload.result, function.name, (zone, value), overload, span=span)
+
+
+def _time_bucket(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    """time_bucket(width, x, zone) counts days and months by the zone's clocks, but hours as they pass, from its midnight."""
+    function = lookup(name)
+    assert function is not None, "the registry has time_bucket"
+    width = arguments[0] if arguments else None
+    zoned = len(arguments) == 3 and arguments[1].type == TIMESTAMPTZ and arguments[2].type.is_text
+    if zoned and isinstance(width, Literal) and width.type == INTERVAL and width.value is not None:
+        binder.context.consume(width)
+        if not (width.value.months or width.value.days):
+            origin = "timezone(place, TIMESTAMP '2000-01-03 00:00:00')"
+            return expand(binder, (("width", "x", "place"), f"time_bucket(width, x, {origin})"), arguments, span)
+    return call_of(binder, function, name, arguments, span)
 
 
 def _to_unit(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
@@ -343,6 +409,13 @@ _SPECIAL = {
     "date": _date,
     "typeof": _typeof,
     "today": _today,
+    "current_setting": _current_setting,
+    "timezone": _timezone,
+    **dict.fromkeys(
+        ("now", "get_current_timestamp", "transaction_timestamp", "current_localtimestamp"),
+        _now,
+    ),
     **dict.fromkeys(("current_database", "current_catalog", "current_schema", "version"), _fact),
+    "time_bucket": _time_bucket,
     **{f"to_{unit}": _to_unit for unit in dict.fromkeys(INTERVAL_UNITS.values())},
 }

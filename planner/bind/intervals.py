@@ -13,7 +13,8 @@ from gpudb.functions import lookup
 from gpudb.planner.bind.casts import cast
 from gpudb.planner.constants import interval_microseconds
 from gpudb.planner.expressions import Call, Expression, Literal, Span
-from gpudb.types import BIGINT, INTERVAL, TIMESTAMP
+from gpudb.time_zones import UTC
+from gpudb.types import BIGINT, INTERVAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Interval
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.context import Context
@@ -37,11 +38,43 @@ def shifted(context: Context, name: str, moment: Expression, interval: Expressio
     """DATE or TIMESTAMP + or - INTERVAL: the registry's add_interval or subtract_interval of a TIMESTAMP."""
     if not isinstance(interval, Literal):
         raise NotSupportedError("an INTERVAL beside a date must be a constant", span=interval.span or span)
+    if moment.type == TIMESTAMPTZ:
+        return _shifted_moment(context, name, moment, interval, span)
     function = lookup(f"{name}_interval")
     assert function is not None, "the registry has add_interval and subtract_interval"
     overload = next(found for found in function.overloads if found.arguments == ("TIMESTAMP", "INTERVAL"))
     arguments = (cast(context, moment, TIMESTAMP), interval)
     return Call(overload.result, function.name, arguments, overload, span=span)
+
+
+def _shifted_moment(
+    context: Context, name: str, moment: Expression, interval: Literal, span: Span | None
+) -> Expression:
+    """Months and days go by the session's clocks, microseconds by UTC: those come last, but first where anything goes back."""
+    context.consume(interval)
+    value = interval.value
+    if value is None:
+        return Literal(TIMESTAMPTZ, None, span=span)
+    parts = [("here", Interval(value.months, value.days, 0)), ("utc", Interval(0, 0, value.microseconds))]
+    back = [-part for part in (value.months, value.days, value.microseconds)]
+    if min(back if name == "subtract" else [-part for part in back]) < 0:
+        parts.reverse()
+    zone = str(context.settings.get("timezone", UTC))
+    for where, part in parts:
+        if part == Interval():
+            continue
+        place = Literal(VARCHAR, UTC if where == "utc" else zone)
+        local = _at(place, moment, span)
+        moment = _at(place, shifted(context, name, local, Literal(INTERVAL, part, span=interval.span), span), span)
+    return moment
+
+
+def _at(place: Literal, moment: Expression, span: Span | None) -> Expression:
+    """A moment as a zone's clocks show it, or what they show as the moment."""
+    function = lookup("at_time_zone")
+    assert function is not None, "the registry has at_time_zone"
+    overload = next(found for found in function.overloads if found.arguments[1] == moment.type.kind)
+    return Call(overload.result, function.name, (place, moment), overload, span=span)
 
 
 def is_difference(expression: Expression) -> bool:

@@ -65,6 +65,7 @@ _TYPES = {
     "dec": "DECIMAL",
     "timestamp": "TIMESTAMP",
     "timestamp without time zone": "TIMESTAMP",
+    "timestamp with time zone": "TIMESTAMP WITH TIME ZONE",
     "interval": "INTERVAL",
 }
 
@@ -378,6 +379,9 @@ class _Printer:
             keys.append(self.print(key.this) + way)
         return f"{self.print(node.this)} ORDER BY {', '.join(keys)}"
 
+    def print_attimezone(self, node: Any) -> str:
+        return f"timezone({self.print(node.args['zone'])}, {self.print(node.this)})"
+
     def print_currentdate(self, node: Any) -> str:
         return "current_date"
 
@@ -452,7 +456,6 @@ def describe(node: Any) -> str:
         "any": "ANY",
         "all": "ALL",
         "collate": "COLLATE",
-        "attimezone": "AT TIME ZONE",
         "jsonextract": "-> operator",
         "jsonextractscalar": "->> operator",
         "columns": "COLUMNS",
@@ -461,7 +464,6 @@ def describe(node: Any) -> str:
         "withingroup": "WITHIN GROUP",
         "ignorenulls": "IGNORE NULLS",
         "map": "map",
-        "currenttimestamp": "CURRENT_TIMESTAMP (TIMESTAMP WITH TIME ZONE)",
         "currenttime": "CURRENT_TIME",
         "nextvaluefor": "nextval",
         "dot": "field access with a dot",

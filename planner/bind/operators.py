@@ -9,7 +9,20 @@ from gpudb.planner.bind.casts import as_decimal, cast, common_type, comparison_t
 from gpudb.planner.bind.context import Context, join_spans
 from gpudb.planner.bind.intervals import comparable, shifted
 from gpudb.planner.expressions import Call, Comparison, Expression, Literal, Span
-from gpudb.types import BIGINT, DATE, DOUBLE, INTEGER, INTERVAL, NULL, REAL, TIMESTAMP, VARCHAR, SqlType, decimal
+from gpudb.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    NULL,
+    REAL,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    SqlType,
+    decimal,
+)
 
 SYMBOLS = {
     "add": "+",
@@ -154,14 +167,14 @@ def _date_arithmetic(context: Context, name: str, left: Expression, right: Expre
         return _date_arithmetic(context, name, right, left, span)
     if one.is_temporal and other == INTERVAL:
         return shifted(context, name, left, right, span)
-    if one == TIMESTAMP and context.is_literal_token(right) and other.is_text and name == "add":
+    if one in (TIMESTAMP, TIMESTAMPTZ) and context.is_literal_token(right) and other.is_text and name == "add":
         return shifted(context, name, left, cast(context, right, INTERVAL), span)
     if one == INTERVAL and other == INTERVAL:
         return Call(INTERVAL, name, (left, right), span=span)
     if one == DATE and (other.kind == "NULL" or other.kind in ("TINYINT", "SMALLINT", "INTEGER")):
         return Call(DATE, name, (left, cast(context, right, INTEGER)), span=span)
-    if one == TIMESTAMP and other.kind == "NULL":
-        return Literal(TIMESTAMP, None, span=span)
+    if one in (TIMESTAMP, TIMESTAMPTZ) and other.kind == "NULL":
+        return Literal(one, None, span=span)
     if name == "subtract" and one.kind == "NULL" and other.is_temporal:
         return Literal(BIGINT if other == DATE else INTERVAL, None, span=span)
     if name == "subtract":
@@ -170,6 +183,8 @@ def _date_arithmetic(context: Context, name: str, left: Expression, right: Expre
         one, other = left.type, right.type
         if one == DATE and other == DATE:
             return Call(BIGINT, name, (left, right), span=span)
+        if TIMESTAMPTZ in (one, other):
+            raise NotSupportedError(f"{one} minus {other} is not supported", span=span, hint="cast both to TIMESTAMP")
         if one.is_temporal and other.is_temporal:
             return Call(INTERVAL, name, (cast(context, left, TIMESTAMP), cast(context, right, TIMESTAMP)), span=span)
     raise _no_operator(name, left, right, span)

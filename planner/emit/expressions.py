@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from gpudb.calendar import FIRST_DAY, LAST_DAY
+from gpudb.calendar import FIRST_DAY, LAST_DAY, MICROSECONDS_A_DAY
 from gpudb.errors import NotSupportedError
 from gpudb.functions.registry import Overload
 from gpudb.instruction_set import function_opcode_name
 from gpudb.planner.emit.builder import PipelineBuilder, Value
-from gpudb.planner.emit.casts import CastEmitter
+from gpudb.planner.emit.casts import CastEmitter, out_of_range
 from gpudb.planner.emit.ranges import (
     INT32,
     INT64,
@@ -59,11 +59,13 @@ from gpudb.program import (
     MemberTable,
     Operand,
     PlainSlot,
+    PlainTable,
     RangeSlot,
     ScaleSlot,
     TableSlot,
 )
 from gpudb.record import record, replace
+from gpudb.time_zones import zone
 from gpudb.types import BOOLEAN, RegisterType, SqlType
 
 R = RegisterType
@@ -573,6 +575,8 @@ class ExpressionEmitter(CastEmitter):
                 return self._float_arithmetic(name, expression.type, values, expression)
             return self._exact_arithmetic(name, expression, values)
         assert overload is not None, f"call without an overload: {name}"
+        if name == "at_time_zone" and isinstance(arguments[0], Literal):
+            return self._in_zone(expression, arguments[0].value, self.value(arguments[1]))
         if overload.kind == "text":
             return self.text_call(expression, overload, arguments)
         return self._scalar_call(expression, overload, arguments)
@@ -661,6 +665,26 @@ class ExpressionEmitter(CastEmitter):
             if not first <= low <= high <= last:
                 value = self.within(value, first, last, False, f"date out of range in {WORDS[name]}", expression)
         return replace(value, operand=self.in_register(value, R.I32), type=R.I32)
+
+    def _in_zone(self, expression: Call, name: str, value: Value) -> Value:
+        """A moment as a zone's clocks show it, or what they show as the moment: the offset of a bisected table more or less."""
+        sql, make = expression.type, self.builder.make
+        if value.is_null:
+            return self.literal(Literal(sql, None))
+        place = zone(name)
+        if place.is_utc:
+            return replace(self.decoded(value), sql=sql)
+        shown = sql.kind == "TIMESTAMP"
+        value = self.decoded(value)
+        operand = self.builder.vector(self.in_register(value, R.I64))
+        table = self.builder.slot(TableSlot(PlainTable(R.I64, place.table if shown else place.local)))
+        ahead = make("ZoneOffset", R.I64, operand, table)
+        low, high = within_bounds(value.low - MICROSECONDS_A_DAY, value.high + MICROSECONDS_A_DAY, *sql.bounds)
+        if low == sql.bounds[0] or high == sql.bounds[1]:
+            bad = make("AddOverflows" if shown else "SubtractOverflows", R.MASK, operand, ahead)
+            self.fail_where(bad, value.valid, "OutOfRangeError", out_of_range(sql), expression)
+        moved = make("Add" if shown else "Subtract", R.I64, operand, ahead)
+        return Value(sql, R.I64, moved, value.valid, low, high)
 
     def _always(self, mask: Operand) -> bool:
         """Is a mask known to be set wherever its row is not NULL?"""

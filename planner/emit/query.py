@@ -680,6 +680,7 @@ EXPORT_REGISTER = {
     "DECIMAL": R.I128,
     "DATE": R.I32,
     "TIMESTAMP": R.I64,
+    "TIMESTAMPTZ": R.I64,
     "NULL": R.I32,
 }
 

@@ -183,6 +183,9 @@ OURS = (
     "timestamp_as_",
     "dayname_of",
     "monthname_of",
+    "at_time_zone",
+    "zoned_",
+    "try_zoned_",
 )
 """Functions that DuckDB does not have: macros are made of them, and compared there."""
 

@@ -29,7 +29,9 @@ KNOWN = {
 
 def typed_macros() -> Iterator[Overload]:
     for function in {id(f): f for f in FUNCTIONS.values()}.values():
-        yield from (o for o in function.overloads if o.kind == "macro")
+        yield from (
+            o for o in function.overloads if o.kind == "macro" and "TIMESTAMPTZ" not in (*o.arguments, o.result.kind)
+        )
 
 
 def kind_of(node: exp.Expression, kinds: dict[str, str]) -> str:

@@ -13,6 +13,7 @@ from gpudb.instruction_set import instruction_set
 from gpudb.opcodes import Opcode, Variant
 from gpudb.opcodes.evaluate import evaluate
 from gpudb.program import Operand
+from gpudb.time_zones import zone
 from gpudb.types import RegisterType
 from tests.opcodes.pipelines import (
     SPECIAL_FLOATS,
@@ -46,7 +47,10 @@ def operands(
     given, values = [], []
     for place, (kind, form) in enumerate(zip(variant.signature[1:], variant.form, strict=True)):
         if form == "p":
-            table = random_values(kind, TABLE_ROWS[variant.signature[1]], random)
+            if variant.opcode.name == "ZoneOffset":
+                table = np.frombuffer(zone("America/New_York").table, np.int64)
+            else:
+                table = random_values(kind, TABLE_ROWS[variant.signature[1]], random)
             given.append(builder.lookup_table(kind, table))
             values.append(table)
         elif form == "s":

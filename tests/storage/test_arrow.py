@@ -119,10 +119,11 @@ def test_types_without_a_sql_type_are_refused_by_column_and_type(arrow_type):
         arrow.columns_of(pa.schema([("odd", arrow_type)]))
 
 
-def test_a_time_zone_is_refused_rather_than_dropped():
-    table = pa.table({"at": pa.array([datetime.datetime(2020, 1, 1)], pa.timestamp("us", tz="Europe/Berlin"))})
-    with pytest.raises(NotSupportedError, match="time zone"):
-        table_from_arrow("t", table)
+def test_a_time_zone_makes_a_moment_of_utc():
+    moments = pa.array([datetime.datetime(2020, 1, 1), None], pa.timestamp("us", tz="Europe/Berlin"))
+    version = table_from_arrow("t", pa.table({"at": moments}))
+    assert version.columns == (("at", types.TIMESTAMPTZ),)
+    assert version.to_arrow()["at"].to_pylist() == moments.cast(pa.timestamp("us", "UTC")).to_pylist()
 
 
 def test_nanoseconds_that_would_be_lost_are_an_error():

@@ -367,16 +367,22 @@ def test_only_the_columns_asked_for_are_read_and_only_their_faults_count(tmp_pat
         list(relation.batches([1]))
 
 
-def test_a_zulu_timestamp_is_a_timestamp_in_utc(tmp_path: Path) -> None:
-    path = write(tmp_path, "t\n2013-01-01T10:00:00Z\n2013-06-01 04:05:06Z\nNA\n")
-    columns, rows = read(path, {"nullstr": "NA"})
-    assert columns == [("t", "TIMESTAMP")]
-    assert [str(t) for (t,) in rows] == ["2013-01-01 10:00:00", "2013-06-01 04:05:06", "None"]
+@pytest.mark.parametrize("texts", ["Z", "+02", "-05:30", "+0230", "Z,", ",+02", ".5Z,", ".25+02:00:30,Z"])
+def test_timestamps_with_offsets_are_moments_in_time(tmp_path: Path, texts: str) -> None:
+    lines = "\n".join(f"2013-01-01T10:00:00{end}" for end in texts.split(","))
+    path = write(tmp_path, f"t\n{lines}\nNA\n")
+    DUCKDB.execute("SET TimeZone = 'Europe/Berlin'")
+    try:
+        expected = read_by_duckdb(path, ", nullstr = 'NA'")
+    finally:
+        DUCKDB.execute("RESET TimeZone")
+    assert expected[0] == [("t", "TIMESTAMP WITH TIME ZONE")]
+    assert read(path, {"nullstr": "NA"}, zone="Europe/Berlin") == expected
 
 
-def test_a_timestamp_with_another_offset_stays_text(tmp_path: Path) -> None:
-    path = write(tmp_path, "t\n2013-01-01T10:00:00+02\n")
-    assert read(path) == ([("t", "VARCHAR")], [("2013-01-01T10:00:00+02",)])
+def test_a_zone_name_behind_a_timestamp_is_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path, "t\n2013-01-01T10:00:00 UTC\n")
+    assert read(path) == read_by_duckdb(path)
 
 
 def test_a_ragged_file_is_an_error_and_not_one_column_of_text(tmp_path: Path) -> None:
