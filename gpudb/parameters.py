@@ -17,6 +17,7 @@ from gpudb.types import (
     INTEGER,
     INTERVAL,
     NULL,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     VARCHAR,
@@ -59,6 +60,10 @@ def typed_parameter(value: Any) -> tuple[SqlType, Any]:
             return TIMESTAMP, (value - EPOCH) // datetime.timedelta(microseconds=1)
         case datetime.date():
             return DATE, (value - EPOCH_DAY).days
+        case datetime.time():
+            if value.tzinfo is not None:
+                raise ParameterValueError("a time of day with a time zone is not supported", hint="drop tzinfo")
+            return TIME, ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
         case datetime.timedelta():
             return INTERVAL, Interval(0, value.days, value.seconds * 1_000_000 + value.microseconds)
     raise ParameterValueError(f"a parameter of this Python type is not supported: {type(value).__name__}")

@@ -54,8 +54,8 @@ INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGE
 class SqlType:
     """One SQL type.  `precision` and `scale` are set for DECIMAL only, `child`, the type of its elements, for LIST.
 
-    kind  BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIMESTAMP TIMESTAMPTZ VARCHAR
-          INTERVAL LIST NULL (the type of a bare NULL literal before it meets another type)
+    kind  BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIME TIMESTAMP TIMESTAMPTZ
+          VARCHAR INTERVAL LIST NULL (the type of a bare NULL literal before it meets another type)
     """
 
     kind: str
@@ -104,13 +104,14 @@ class SqlType:
     @property
     def is_exact(self) -> bool:
         """True where a value is an integer times a constant: everything but floats, text and intervals."""
-        return self.is_integer or self.is_temporal or self.kind in ("DECIMAL", "BOOLEAN")
+        return self.is_integer or self.is_temporal or self.kind in ("DECIMAL", "BOOLEAN", "TIME")
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
         """Inclusive (low, high) of the integer behind an exact type, in units of the stored integer.
 
-        DATE in days, TIMESTAMP and TIMESTAMPTZ (of UTC) in microseconds since 1970-01-01; DECIMAL scaled by 10**scale.
+        TIME in microseconds, to 24:00:00; DATE in days, TIMESTAMP and TIMESTAMPTZ (of UTC) in microseconds since
+        1970-01-01; DECIMAL scaled by 10**scale.
         """
         if self.is_integer:
             half = 1 << (INTEGER_BITS[self.kind] - 1)
@@ -121,6 +122,8 @@ class SqlType:
             return 0, 1
         if self.kind == "DATE":
             return -(1 << 31) + 1, (1 << 31) - 1
+        if self.kind == "TIME":
+            return 0, 86_400_000_000
         if self.kind in ("TIMESTAMP", "TIMESTAMPTZ"):
             return -(1 << 63) + 1, (1 << 63) - 1
         raise AssertionError(f"bounds of a type without them: {self}")
@@ -139,6 +142,7 @@ class SqlType:
             "REAL": RegisterType.F32,
             "DOUBLE": RegisterType.F64,
             "DATE": RegisterType.I32,
+            "TIME": RegisterType.I64,
             "TIMESTAMP": RegisterType.I64,
             "TIMESTAMPTZ": RegisterType.I64,
             "VARCHAR": RegisterType.U32,
@@ -164,6 +168,7 @@ class SqlType:
             "REAL": pa.float32(),
             "DOUBLE": pa.float64(),
             "DATE": pa.date32(),
+            "TIME": pa.time64("us"),
             "TIMESTAMP": pa.timestamp("us"),
             "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
             "VARCHAR": pa.string(),
@@ -181,6 +186,7 @@ HUGEINT = SqlType("HUGEINT")
 REAL = SqlType("REAL")
 DOUBLE = SqlType("DOUBLE")
 DATE = SqlType("DATE")
+TIME = SqlType("TIME")
 TIMESTAMP = SqlType("TIMESTAMP")
 TIMESTAMPTZ = SqlType("TIMESTAMPTZ")
 VARCHAR = SqlType("VARCHAR")
@@ -190,6 +196,8 @@ NULL = SqlType("NULL")
 
 def shown_in(sql: SqlType, zone: str) -> pa.DataType:
     """The Arrow type of a result column in a session of a time zone."""
+    if sql.child is not None:
+        return pa.list_(pa.field("l", shown_in(sql.child, zone)))
     return pa.timestamp("us", zone) if sql.kind == "TIMESTAMPTZ" else sql.arrow
 
 

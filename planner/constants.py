@@ -13,12 +13,14 @@ from typing import Any
 from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import ConversionError, NotSupportedError, OutOfRangeError
 from gpudb.functions.cast_text import (
+    INFINITE_MICROSECONDS,
     parse_boolean,
     parse_date,
     parse_decimal,
     parse_double,
     parse_integer,
     parse_real,
+    parse_time,
     parse_timestamp,
 )
 from gpudb.functions.zoned import moved, parse_zoned, print_zoned
@@ -69,6 +71,10 @@ def cast_constant(value: Any, source: SqlType, target: SqlType, zone: str = "") 
     if target.is_float:
         number = value / 10**source.scale if source.kind == "DECIMAL" else float(value)
         return _as_real(number) if target.kind == "REAL" else number
+    if source.kind == "TIMESTAMP" and target.kind == "TIME":
+        if abs(value) >= INFINITE_MICROSECONDS:
+            raise ConversionError("an infinite TIMESTAMP has no TIME")
+        return value % MICROSECONDS_A_DAY
     if source.kind == "DATE" and target.kind == "TIMESTAMP":
         return _checked(value * MICROSECONDS_A_DAY, value, source, target)
     if source.kind == "TIMESTAMP" and target.kind == "DATE":
@@ -84,7 +90,7 @@ def can_cast_constant(source: SqlType, target: SqlType) -> bool:
         return target.kind != "NULL"
     if source.is_numeric or source.kind == "BOOLEAN":
         return target.is_numeric or target.kind == "BOOLEAN"
-    return source.is_temporal and target.is_temporal
+    return source.is_temporal and (target.is_temporal or (source.kind, target.kind) == ("TIMESTAMP", "TIME"))
 
 
 def _zoned(value: Any, source: SqlType, target: SqlType, zone: str) -> Any:
@@ -122,6 +128,7 @@ def _from_text(text: str, target: SqlType) -> Any:
             "REAL": parse_real,
             "DOUBLE": parse_double,
             "DATE": parse_date,
+            "TIME": parse_time,
             "TIMESTAMP": parse_timestamp,
         }.get(kind)
         if parse is None:

@@ -12,6 +12,7 @@ from gpudb.types import (
     INTERVAL,
     REAL,
     SMALLINT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     TINYINT,
@@ -30,6 +31,7 @@ TYPE_NAMES = {
         REAL: "real float4 float",
         DOUBLE: "double float8",
         DATE: "date",
+        TIME: "time",
         TIMESTAMP: "timestamp datetime timestamp_us",
         TIMESTAMPTZ: "timestamptz",
         VARCHAR: "varchar text string char bpchar nvarchar",
@@ -39,6 +41,7 @@ TYPE_NAMES = {
 }
 TYPE_NAMES |= {
     "double precision": DOUBLE,
+    "time without time zone": TIME,
     "timestamp without time zone": TIMESTAMP,
     "timestamp with time zone": TIMESTAMPTZ,
     "character varying": VARCHAR,
@@ -49,6 +52,6 @@ TYPE_NAMES |= {
 # Types that the dialect knows and this engine does not have.
 KNOWN_TYPES = frozenset(
     """utinyint usmallint uinteger ubigint uhugeint uint8 uint16 uint32 uint64 uint128 blob bytea binary varbinary bit
-    bitstring time timetz time_ns timestamp_s timestamp_ms timestamp_ns uuid guid json enum list struct map union
+    bitstring timetz time_ns timestamp_s timestamp_ms timestamp_ns uuid guid json enum list struct map union
     array row variant geometry bignum varint""".split()
 )

@@ -204,10 +204,11 @@ TYPES: dict[str, tuple[int, int | None, bool, int | None, int | None, int | None
     "INTERVAL": (10, None, True, None, None, None),
     "VARCHAR": (12, None, True, None, None, None),
     "DATE": (91, 10, True, None, None, None),
+    "TIME": (92, 15, True, None, 6, 6),
     "TIMESTAMP": (93, 26, True, None, 6, 6),
     "TIMESTAMP WITH TIME ZONE": (95, 32, True, None, 6, 6),
 }
-DATETIME = {"DATE": (9, 1), "TIMESTAMP": (9, 3)}  # ODBC's general type, and the subcode
+DATETIME = {"DATE": (9, 1), "TIME": (9, 2), "TIMESTAMP": (9, 3)}  # ODBC's general type, and the subcode
 
 
 def xdbc_type_info(data_type: int | None) -> pa.Table:

@@ -39,6 +39,10 @@ ARROW_TO_SQL = {
     pa.float64(): types.DOUBLE,
     pa.date32(): types.DATE,
     pa.date64(): types.DATE,
+    pa.time32("s"): types.TIME,
+    pa.time32("ms"): types.TIME,
+    pa.time64("us"): types.TIME,
+    pa.time64("ns"): types.TIME,
     pa.string(): types.VARCHAR,
     pa.large_string(): types.VARCHAR,
     pa.string_view(): types.VARCHAR,
@@ -165,7 +169,7 @@ def arrow_array(chunk: Chunk, kind: SqlType, dictionary: Dictionary | None) -> p
 
 def _native_dtype(kind: SqlType) -> np.dtype:
     """NumPy's dtype of the buffer of a fixed-width Arrow array; DATE in int32 days, timestamps in int64 microseconds."""
-    temporal = {"DATE": np.int32, "TIMESTAMP": np.int64, "TIMESTAMPTZ": np.int64}
+    temporal = {"DATE": np.int32, "TIME": np.int64, "TIMESTAMP": np.int64, "TIMESTAMPTZ": np.int64}
     return np.dtype(temporal.get(kind.kind) or kind.arrow.to_pandas_dtype())
 
 

@@ -6,11 +6,12 @@ uint64                       BIGINT; a value past 2**63 - 1 is an error
 half_float, float, double    REAL, REAL, DOUBLE
 decimal(p, s), 0 <= s <= p   DECIMAL(p, s) up to 38 digits
 date32, date64               DATE
+time s, ms, us, ns           TIME, nanoseconds cut to microseconds
 timestamp s, ms, us, ns      TIMESTAMP, nanoseconds rounded to microseconds; with a zone TIMESTAMP WITH TIME ZONE
 string, large_string, string_view, and dictionaries of them    VARCHAR
 dictionaries of other types  their values' type
 null                         INTEGER, as DuckDB has it
-anything else                refused when the column is read: times, durations, binary, nested types
+anything else                refused when the column is read: durations, binary, nested types
 """
 
 from __future__ import annotations
@@ -160,6 +161,8 @@ def _converted(column: pa.Array, wanted: SqlType) -> pa.Array:
     """A column of another type, as DuckDB casts it.  Raises pa.ArrowInvalid or ValueError where a value does not fit."""
     if pa.types.is_float16(column.type):
         column = column.cast(pa.float32())
+    if pa.types.is_time(column.type) and wanted.kind == "TIME":
+        return column.cast(wanted.arrow, safe=False)
     is_moment = pa.types.is_timestamp(column.type) and column.type.tz is not None
     if is_moment != (wanted.kind == "TIMESTAMPTZ"):  # that would take a zone
         raise pa.ArrowNotImplementedError("a time zone is wanted")

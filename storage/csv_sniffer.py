@@ -1,9 +1,8 @@
 """What the columns of a CSV file are called and which types they have, found from a sample of its rows.
 
-The rules are DuckDB's: BOOLEAN, BIGINT, HUGEINT, DOUBLE, DATE, TIMESTAMP (WITH TIME ZONE where one has `Z` or an offset),
+The rules are DuckDB's: BOOLEAN, BIGINT, HUGEINT, DOUBLE, DATE, TIME, TIMESTAMP (WITH TIME ZONE where one has `Z` or an offset),
 else VARCHAR; a number with a leading zero or a plus sign is text, because it is an identifier more often than a number.
-They differ in three places: a time of day is VARCHAR (there is no TIME); `inf` is a DOUBLE, not a date; each column has a
-date format of its own.
+They differ in two places: `inf` is a DOUBLE, not a date; each column has a date format of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from gpudb.errors import BindError
 from gpudb.storage.csv_dialect import CsvOptions, Dialect
 from gpudb.storage.file_relation import quoted_list
 from gpudb.storage.text_values import TextZone, TimeFormat, convert_texts, parse_text
-from gpudb.types import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType
+from gpudb.types import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType
 
 _BOOLEAN_WORDS = r"(?i)^(true|false|t|f|yes|no)$"
 _INTEGERS = r"^\s*(-\d+|0|[1-9]\d*|-?0[xX][0-9a-fA-F]+|-?0[bB][01]+)\s*$"
@@ -30,6 +29,7 @@ _ISO_TIMESTAMPS = (
     r"([T ]\s*\d{1,2}:\d{1,2}(:\d{1,2}(\.\d*)?)?(Z| UTC|[+-]\d{2}(:?\d{2}(:\d{2})?)?)?)?\s*$"
 )
 _HAS_OFFSET = r":\d{1,2}(\.\d*)?(Z|[+-]\d{2}(:?\d{2}(:\d{2})?)?)\s*$"
+_TIMES = r"^\s*\d{1,2}:\d{1,2}(:\d{1,2}(\.\d*)?)?\s*$"
 _HAS_TIME = re.compile(r"\d[T ]\s*\d{1,2}:")
 _DATE_FORMATS = ("%y-%m-%d", "%d-%m-%Y", "%d-%m-%y", "%m-%d-%Y", "%m-%d-%y")
 _TIMESTAMP_FORMATS = ("%d-%m-%Y %H:%M:%S", "%d-%m-%y %H:%M:%S", "%m-%d-%Y %I:%M:%S %p", "%m-%d-%y %I:%M:%S %p")
@@ -103,6 +103,8 @@ def _integer_form(distinct: pa.Array) -> ColumnForm:
 
 def _temporal_form(distinct: pa.Array, options: CsvOptions) -> ColumnForm | None:
     first = distinct[0].as_py().strip()
+    if _all_match(distinct, _TIMES) and _parses(distinct, TIME):
+        return ColumnForm(TIME, False)
     if len(first) < 6:
         return None
     candidates: list[ColumnForm] = []

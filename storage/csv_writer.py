@@ -8,9 +8,11 @@ import pyarrow as pa
 
 from gpudb import compute as pc
 from gpudb.errors import BindError, NotSupportedError
+from gpudb.functions.cast_text import print_values
 from gpudb.functions.lists import printed
 from gpudb.functions.zoned import zoned_texts
 from gpudb.storage.csv_dialect import option_flag
+from gpudb.types import TIME
 
 _OPTIONS = frozenset("header delim delimiter sep separator quote escape null nullstr force_quote compression".split())
 _COMPRESSIONS = {"gzip": "gzip", "gz": "gzip", "zstd": "zstd", "none": None, "uncompressed": None, "auto": None}
@@ -36,6 +38,8 @@ def value_texts(column: pa.Array) -> pa.Array:
         return column
     if pa.types.is_floating(kind):
         return float_texts(column)
+    if pa.types.is_time(kind):
+        return print_values(column.cast(pa.time64("us")), TIME)
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return zoned_texts(column, kind.tz)
     texts = pc.cast(column, pa.string())

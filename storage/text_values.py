@@ -25,6 +25,7 @@ import pyarrow as pa
 from gpudb import compute as pc
 from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import NotSupportedError
+from gpudb.functions.cast_text import parse_time
 from gpudb.functions.zoned import parse_zoned
 from gpudb.record import record
 from gpudb.time_zones import UTC
@@ -91,7 +92,7 @@ ANYWHERE = TextZone()
 def parse_text(text: str, sql_type: SqlType, time_format: TimeFormat | TextZone | None = None) -> Any:
     """One text as the value of `sql_type`, in the form `values_to_arrow` takes.
 
-    BOOLEAN bool, integers int, DECIMAL decimal.Decimal, floats float, DATE days, timestamps microseconds, VARCHAR str.
+    BOOLEAN bool, integers int, DECIMAL decimal.Decimal, floats float, DATE days, TIME and timestamps microseconds, VARCHAR str.
     Raises ValueError with the reason.
     """
     kind = sql_type.kind
@@ -112,6 +113,11 @@ def parse_text(text: str, sql_type: SqlType, time_format: TimeFormat | TextZone 
         found = parse_zoned(text, time_format.name if isinstance(time_format, TextZone) else UTC)
         if found is None:
             raise ValueError("not a timestamp with time zone")
+        return found
+    if kind == "TIME":
+        found = parse_time(text)
+        if found is None:
+            raise ValueError("not a time of day (expected hour:minute:second)")
         return found
     assert not isinstance(time_format, TextZone), "only moments have a zone"
     if kind == "DATE":
@@ -310,7 +316,7 @@ def values_to_arrow(values: list[Any], sql_type: SqlType) -> pa.Array:
     """Python values as `parse_text` gives them (None for NULL) as an array of `sql_type.arrow`."""
     if sql_type.kind == "DATE":
         return pa.array(values, pa.int32()).cast(pa.date32())
-    if sql_type.kind in ("TIMESTAMP", "TIMESTAMPTZ"):
+    if sql_type.kind in ("TIME", "TIMESTAMP", "TIMESTAMPTZ"):
         return pa.array(values, pa.int64()).cast(sql_type.arrow)
     if sql_type.kind == "HUGEINT":
         return pa.array([None if v is None else decimal.Decimal(v) for v in values], pa.decimal128(38, 0))

@@ -11,11 +11,14 @@ import pyarrow as pa
 from gpudb import errors
 from gpudb.types import SqlType
 
+A_DAY = 86_400_000_000  # microseconds
+
 
 def python_rows(batch: pa.RecordBatch, types: Sequence[SqlType]) -> list[tuple[Any, ...]]:
     """The rows of a batch as tuples of Python values; NULL is None.
 
-    HUGEINT gives int, DECIMAL decimal.Decimal, DATE and TIMESTAMP datetime objects, INTERVAL timedelta with months of
+    HUGEINT gives int, DECIMAL decimal.Decimal, DATE, TIME and TIMESTAMP datetime objects (24:00:00, which Python has not, is
+    text), INTERVAL timedelta with months of
     30 days, as DuckDB does.  A date past year 9999 is a DataError.
     """
     columns = []
@@ -25,7 +28,7 @@ def python_rows(batch: pa.RecordBatch, types: Sequence[SqlType]) -> list[tuple[A
             if column.null_count == 0 and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
                 columns.append(column.to_numpy(zero_copy_only=False).tolist())  # 10 times to_pylist's speed
                 continue
-            values = column.to_pylist()
+            values = _times(column) if sql_type.kind == "TIME" else column.to_pylist()
         except (ValueError, OverflowError) as error:
             raise errors.DataError(
                 f"column {batch.schema.names[position]} holds a {sql_type} that Python's datetime cannot: {error}",
@@ -37,6 +40,15 @@ def python_rows(batch: pa.RecordBatch, types: Sequence[SqlType]) -> list[tuple[A
             values = [None if value is None else _timedelta(value) for value in values]
         columns.append(values)
     return list(zip(*columns, strict=True))
+
+
+def _times(column: pa.Array) -> list[Any]:
+    midnight = datetime.datetime.min
+    counts: list[int | None] = column.cast(pa.int64()).to_pylist()
+    return [
+        None if n is None else (midnight + datetime.timedelta(microseconds=n)).time() if n < A_DAY else "24:00:00"
+        for n in counts
+    ]
 
 
 def _timedelta(value: pa.MonthDayNano) -> datetime.timedelta:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudb.functions import bits, conditional, date, math, pattern, text, zoned
+from gpudb.functions import bits, conditional, date, math, pattern, text, time_of_day, zoned
 from gpudb.functions.registry import FUNCTIONS, Function, Overload
 from gpudb.types import SqlType
 
@@ -23,6 +23,7 @@ __all__ = [
     "pattern",
     "resolve",
     "text",
+    "time_of_day",
     "zoned",
 ]
 

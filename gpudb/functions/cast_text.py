@@ -57,6 +57,8 @@ def print_values(values: pa.Array, source: SqlType) -> pa.Array:
             printed = [None if v is None else print_decimal(v, source) for v in values.to_pylist()]
         case "DATE":
             return _print_days(values.cast(pa.int32()))
+        case "TIME":
+            return _print_times(values.cast(pa.int64()))
         case "TIMESTAMP":
             return _print_microseconds(values.cast(pa.int64()))
         case "INTERVAL":
@@ -143,6 +145,14 @@ def _print_microseconds(microseconds: pa.Array) -> pa.Array:
         fraction = compute.utf8_rtrim(pa.array(moments).cast(pa.timestamp("us")).cast(pa.string()), "0")
         text = compute.if_else(pa.array(rest), fraction, text)
     return _with_others(text, microseconds, usual, print_timestamp)
+
+
+def _print_times(microseconds: pa.Array) -> pa.Array:
+    """(rows,) int64 microseconds of a day to text."""
+    count = np.asarray(microseconds.fill_null(0), np.int64)
+    usual = count < MICROSECONDS_A_DAY
+    text = _print_microseconds(pa.array(np.where(usual, count, 0)))
+    return _with_others(compute.utf8_slice_codeunits(text, 11), microseconds, usual, print_time)
 
 
 def _with_others(text: pa.Array, values: pa.Array, usual: np.ndarray, one: Callable[[int], str]) -> pa.Array:
@@ -287,6 +297,8 @@ def parse_values(values: pa.Array, target: SqlType, *, try_: bool = False) -> pa
             if fast is not None:
                 return fast
             parse = parse_date
+        case "TIME":
+            parse = parse_time
         case "TIMESTAMP":
             parse = parse_timestamp
         case "INTERVAL":
@@ -311,8 +323,8 @@ def _array(values: Sequence[Any], target: SqlType) -> pa.Array:
     match target.kind:
         case "DATE":
             return pa.array(values, pa.int32()).cast(pa.date32())
-        case "TIMESTAMP":
-            return pa.array(values, pa.int64()).cast(pa.timestamp("us"))
+        case "TIME" | "TIMESTAMP":
+            return pa.array(values, pa.int64()).cast(target.arrow)
         case "DECIMAL":
             scaled = [None if v is None else Decimal(v).scaleb(-target.scale, _WIDE) for v in values]
             return pa.array(scaled, target.arrow)
@@ -598,6 +610,20 @@ def _zone_ends(text: str, place: int) -> bool:
         return len(hours) in (2, 4) and place == len(rest)
     fields = rest[1:].split(":")
     return len(fields) <= 3 and all(len(field) == 2 and set(field) <= DIGITS for field in fields)
+
+
+def parse_time(text: str) -> int | None:
+    """A TIME in microseconds, to 24:00:00; a date before it and an offset behind it are left out; None where it is none.
+
+    >>> parse_time("1:02:03.5"), parse_time("2013-07-04 00:00:01"), parse_time("24:00:01")
+    (3723500000, 1000000, None)
+    """
+    found = _time_at(" " + text.strip(SPACES), 0)
+    if found is not None and _zone_ends(" " + text.strip(SPACES), found[1]):
+        rest = text.strip(SPACES)[found[1] - 1 :]
+        return found[0] if rest[:1] != " " else None
+    moment = parse_timestamp(text)
+    return None if moment is None or abs(moment) >= INFINITE_MICROSECONDS else moment % MICROSECONDS_A_DAY
 
 
 def zone_at(text: str) -> int | str | None:

@@ -482,7 +482,7 @@ def _julian_timestamp(x: Array) -> Array:
 for _part in ("timezone", "timezone_hour", "timezone_minute"):
     typed_macro(
         f"date_part_{_part}",
-        "DATE -> BIGINT; TIMESTAMP -> BIGINT",
+        "TIMESTAMP -> BIGINT",
         "x",
         "date_part_day(x) * 0",
         doc=_doc("Offset from UTC: 0 for a TIMESTAMP, which has no zone.", f"{_part}({EXAMPLE})", "0"),
@@ -782,7 +782,8 @@ def _make_date_of_days(days: Array) -> Array:
     return days
 
 
-def _time_of(hour: Array, minute: Array, second: Array) -> Array:
+def time_of(hour: Array, minute: Array, second: Array) -> Array:
+    """Microseconds of a time of day, to 24:00:00; -1 where there is none."""
     second = np.asarray(second, np.float64)
     hour, minute = np.asarray(hour, np.int64), np.asarray(minute, np.int64)
     with np.errstate(all="ignore"):
@@ -795,7 +796,7 @@ def _time_of(hour: Array, minute: Array, second: Array) -> Array:
 
 
 def _is_timestamp(year: Array, month: Array, day: Array, hour: Array, minute: Array, second: Array) -> Array:
-    time, days = _time_of(hour, minute, second), _date_of(year, month, day).astype(np.int64)
+    time, days = time_of(hour, minute, second), _date_of(year, month, day).astype(np.int64)
     with np.errstate(all="ignore"):
         near = days * MICROSECONDS_A_DAY + time
     fits = ((days < 106751991) | ((days == 106751991) & (near > 0))) & (
@@ -817,7 +818,7 @@ def make_timestamp(year: Array, month: Array, day: Array, hour: Array, minute: A
     2013-07-04 05:06:07.5
     """
     with np.errstate(all="ignore"):
-        value = _date_of(year, month, day).astype(np.int64) * MICROSECONDS_A_DAY + _time_of(hour, minute, second)
+        value = _date_of(year, month, day).astype(np.int64) * MICROSECONDS_A_DAY + time_of(hour, minute, second)
     return np.where(_is_timestamp(year, month, day, hour, minute, second), value, 0)
 
 

@@ -19,12 +19,12 @@ def length(*arguments: Any) -> int:
 
 
 def values(argument: Any, count: int) -> Iterable[Any]:
-    """An argument as Python values, a constant repeated; dates are days and timestamps microseconds since 1970."""
+    """An argument as Python values, a constant repeated; dates are days, times and timestamps microseconds."""
     if not isinstance(argument, pa.Array):
         return [argument] * count
     if pa.types.is_date32(argument.type):
         return argument.cast(pa.int32()).to_pylist()
-    if pa.types.is_timestamp(argument.type):
+    if pa.types.is_timestamp(argument.type) or pa.types.is_time64(argument.type):
         return argument.cast(pa.int64()).to_pylist()
     return argument.to_pylist()
 

@@ -465,6 +465,6 @@ def to_numbers(result: pa.Array, sql: SqlType) -> np.ndarray:
         return _words(result, sql)[::2].copy()
     if sql.kind == "DATE":
         return np.asarray(result.cast(pa.date32()).cast(pa.int32()).fill_null(0)).astype(np.int64)
-    if sql.kind in ("TIMESTAMP", "TIMESTAMPTZ"):
+    if sql.kind in ("TIME", "TIMESTAMP", "TIMESTAMPTZ"):
         return np.asarray(result.cast(sql.arrow).cast(pa.int64()).fill_null(0))
     return np.asarray(result.cast(pa.int64()))

@@ -477,7 +477,7 @@ def _ordered(
             raise _wrong_type(written, arguments, span)
         value = cast(binder.context, value, quantile_type("quantile_cont", type_))
         return AggregateCall(value.type, name, (value,), span=span)
-    if not measurable and not type_.is_temporal:
+    if not measurable and not type_.is_temporal and type_.kind != "TIME":
         if written in ("quantile_cont", "percentile_cont", "approx_quantile"):
             raise _wrong_type(written, arguments, span)
         name = "quantile_disc"
@@ -500,6 +500,8 @@ def quantile_type(name: str, type_: SqlType) -> SqlType:
         return type_
     if type_.is_temporal:
         return type_ if type_ == TIMESTAMPTZ else TIMESTAMP
+    if type_.kind == "TIME":
+        return type_
     return DOUBLE if type_.is_integer or type_.kind == "NULL" else type_
 
 

@@ -16,6 +16,7 @@ from gpudb.types import (
     DATE,
     DOUBLE,
     REAL,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     VARCHAR,
@@ -86,7 +87,7 @@ def castable(source: SqlType, target: SqlType) -> bool:
     if source == target or "NULL" in (source.kind, target.kind) or "VARCHAR" in (source.kind, target.kind):
         return True
     numeric = (source.is_numeric or source == BOOLEAN) and (target.is_numeric or target == BOOLEAN)
-    return numeric or (source.is_temporal and target.is_temporal)
+    return numeric or (source.is_temporal and (target.is_temporal or (source, target) == (TIMESTAMP, TIME)))
 
 
 def cast(context: Context, expression: Expression, target: SqlType, try_: bool = False) -> Expression:

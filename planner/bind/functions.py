@@ -21,7 +21,7 @@ from gpudb.planner.expressions import Call, Case, Coalesce, Expression, Literal,
 from gpudb.planner.tokens import INTERVAL_UNIT, INTERVAL_UNITS, plain
 from gpudb.settings import Settings
 from gpudb.time_zones import zone_name
-from gpudb.types import DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType
+from gpudb.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType
 from gpudb.version import __version__
 
 if TYPE_CHECKING:
@@ -309,7 +309,11 @@ def current_date(binder: ExpressionBinder) -> Expression:
 def _now(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
     if arguments:
         raise BindError(f"{name} wants no argument", span=span)
-    return cast(binder.context, now(binder), TIMESTAMP) if name == "current_localtimestamp" else now(binder)
+    here = {"current_localtimestamp": TIMESTAMP, "current_localtime": TIME}.get(name)
+    if here is None:
+        return now(binder)
+    local = cast(binder.context, now(binder), TIMESTAMP)
+    return cast(binder.context, local, here)
 
 
 def _current_setting(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
@@ -412,7 +416,7 @@ _SPECIAL = {
     "current_setting": _current_setting,
     "timezone": _timezone,
     **dict.fromkeys(
-        ("now", "get_current_timestamp", "transaction_timestamp", "current_localtimestamp"),
+        ("now", "get_current_timestamp", "transaction_timestamp", "current_localtimestamp", "current_localtime"),
         _now,
     ),
     **dict.fromkeys(("current_database", "current_catalog", "current_schema", "version"), _fact),

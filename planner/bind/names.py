@@ -63,6 +63,8 @@ _TYPES = {
     "decimal": "DECIMAL",
     "numeric": "DECIMAL",
     "dec": "DECIMAL",
+    "time": "TIME",
+    "time without time zone": "TIME",
     "timestamp": "TIMESTAMP",
     "timestamp without time zone": "TIMESTAMP",
     "timestamp with time zone": "TIMESTAMP WITH TIME ZONE",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.functions import lookup
 from gpudb.functions.registry import Overload
 from gpudb.planner.bind.casts import as_decimal, cast, common_type, comparison_type, order_type
 from gpudb.planner.bind.context import Context, join_spans
 from gpudb.planner.bind.intervals import comparable, shifted
+from gpudb.planner.bind.spelled import spelled
 from gpudb.planner.expressions import Call, Comparison, Expression, Literal, Span
 from gpudb.types import (
     BIGINT,
@@ -17,6 +19,7 @@ from gpudb.types import (
     INTERVAL,
     NULL,
     REAL,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     VARCHAR,
@@ -43,6 +46,8 @@ SYMBOLS = {
 def arithmetic(context: Context, name: str, left: Expression, right: Expression) -> Expression:
     """A binary operator by its registry name."""
     span = join_spans(left.span, right.span)
+    if TIME in (left.type, right.type):
+        return _time_arithmetic(context, name, left, right, span)
     if name in ("add", "subtract") and _is_date_arithmetic(left.type, right.type):
         return _date_arithmetic(context, name, left, right, span)
     if name == "multiply" and INTERVAL in (left.type, right.type):
@@ -154,6 +159,25 @@ def _decimal_arithmetic(
     else:
         type_ = decimal(min(38, whole + scale + 1), scale)
     return _call(context, name, type_, left, right, span)
+
+
+def _time_arithmetic(context: Context, name: str, left: Expression, right: Expression, span: Span | None) -> Expression:
+    """DATE + TIME is a TIMESTAMP; TIME + and - INTERVAL go round the clock by its microseconds."""
+    if name == "add" and left.type != TIME:
+        left, right = right, left
+    if name == "add" and right.type == DATE:
+        sql = "CASE WHEN isinf(d) THEN d::TIMESTAMP ELSE make_timestamp(epoch_us(d) + epoch_us(t)) END"
+        return spelled(context, sql, span, d=right, t=left)
+    if left.type == TIME and right.type == INTERVAL and name in ("add", "subtract"):
+        if not isinstance(right, Literal):
+            raise NotSupportedError("an INTERVAL beside a TIME must be a constant", span=right.span or span)
+        context.consume(right)
+        if right.value is None:
+            return Literal(TIME, None, span=span)
+        moved = right.value.microseconds * (1 if name == "add" else -1) % MICROSECONDS_A_DAY
+        sql = f"time_of_microseconds((epoch_us(t) + n) % {MICROSECONDS_A_DAY})"
+        return spelled(context, sql, span, t=left, n=Literal(BIGINT, moved))
+    raise _no_operator(name, left, right, span)
 
 
 def _is_date_arithmetic(left: SqlType, right: SqlType) -> bool:

@@ -48,7 +48,7 @@ from gpudb.planner.logical import (
     Window,
 )
 from gpudb.planner.rules.rewriting import columns_read, renumber
-from gpudb.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMPTZ
+from gpudb.types import BIGINT, BOOLEAN, DOUBLE, TIME, TIMESTAMPTZ
 
 _QUANTILES = ("quantile_cont", "quantile_disc")
 NAMES = (*_QUANTILES, "mode", "entropy", "mad", "string_agg", "list_of_first", "first_in_order")
@@ -300,6 +300,9 @@ class _Aggregation:
         low, high = picks
         share = self.sql(_SHARE, n=rows, q=call.arguments[1])
         type_ = low.type
+        if type_ == TIME:
+            sql = "time_of_microseconds(epoch_us(a) + floor((epoch_us(b) - epoch_us(a)) * f + 0.5)::BIGINT)"
+            return self.sql(f"CASE WHEN f = 0 THEN a ELSE {sql} END", a=low, b=high, f=share)
         if type_ == TIMESTAMPTZ:
             sql = "make_timestamptz(epoch_us(a) + floor((epoch_us(b) - epoch_us(a)) * f + 0.5)::BIGINT)"
             return self.sql(f"CASE WHEN f = 0 THEN a ELSE {sql} END", a=low, b=high, f=share)

@@ -85,6 +85,8 @@ class CastEmitter(TextEmitter):
 
     def _exact_to_exact(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
         source = value.sql
+        if (source.kind, target.kind) == ("TIMESTAMP", "TIME"):
+            return self._by_function("timestamp_as_time", value, target, try_, expression)
         shift = _scale_of(target) - _scale_of(source)
         if (
             source.is_temporal
@@ -119,7 +121,12 @@ class CastEmitter(TextEmitter):
 
     def _with_infinities(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
         """DATE to TIMESTAMP or back where an infinity may occur, which stays one."""
-        function = lookup("date_as_timestamp" if target.kind == "TIMESTAMP" else "timestamp_as_date")
+        name = "date_as_timestamp" if target.kind == "TIMESTAMP" else "timestamp_as_date"
+        return self._by_function(name, value, target, try_, expression)
+
+    def _by_function(self, name: str, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
+        """A cast that is a function of the registry; outside of its domain it fails, or is NULL if it only tries."""
+        function = lookup(name)
         assert function is not None
         overload = function.overloads[0]
         operand = self.in_register(value, value.sql.register)

@@ -679,6 +679,7 @@ EXPORT_REGISTER = {
     "HUGEINT": R.I128,
     "DECIMAL": R.I128,
     "DATE": R.I32,
+    "TIME": R.I64,
     "TIMESTAMP": R.I64,
     "TIMESTAMPTZ": R.I64,
     "NULL": R.I32,

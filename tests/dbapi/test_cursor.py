@@ -1,6 +1,7 @@
 """Cursors: running statements, reading rows and Arrow, type objects and Python values."""
 
 import datetime
+import zoneinfo
 from decimal import Decimal
 
 import duckdb
@@ -246,3 +247,20 @@ def test_executemany_refuses_returning_before_anything_is_changed():
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
         connection.executemany("INSERT INTO t VALUES (?, 'returning')", [[1], [2]])
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (2,)
+
+
+def test_times_and_moments_are_parameters_and_results() -> None:
+    zone = zoneinfo.ZoneInfo("Europe/Berlin")
+    moment = datetime.datetime(2021, 7, 1, 12, 30, 15, 250000, zone)
+    given = [moment, datetime.time(23, 59, 59, 999999)]
+    with gpudb.connect() as ours, duckdb.connect() as theirs:
+        ours.execute("SET TimeZone = 'America/New_York'")
+        theirs.execute("SET TimeZone = 'America/New_York'")
+        sql = "SELECT ? AS a, ? AS b, TIME '24:00:00' AS c, NULL::TIME AS d"
+        cursor = ours.execute(sql, given)
+        rows = cursor.fetchall()
+        assert rows == theirs.execute(sql, given).fetchall() == [(*given, "24:00:00", None)]
+        assert rows[0][0].tzinfo == zoneinfo.ZoneInfo("America/New_York")
+        assert all(column[1] == gpudb.DATETIME for column in cursor.description)
+        with pytest.raises(gpudb.InterfaceError, match="time zone"):
+            ours.execute("SELECT ?", [datetime.time(1, 2, tzinfo=zone)])

@@ -63,6 +63,10 @@ def random_value(kind: str, source: random.Random) -> Any:
                 [2**31 - 1, -(2**31) + 1, 2**31 - 2, -(2**31) + 2, 0, -1, -719528, -719529, 2932896, 11016]
             )
         return source.choice([source.randint(-40_000, 40_000), source.randint(-3_000_000, 3_000_000)])
+    if kind == "TIME":
+        return source.choice([0, 86_400_000_000, 86_399_999_999, source.randint(0, 86_400_000_000)])
+    if kind == "TIMESTAMPTZ":
+        return source.randint(-4_000_000_000_000, 8_000_000_000_000) * 1000
     if kind == "TIMESTAMP":
         if extreme:
             return source.choice(
@@ -118,6 +122,8 @@ def random_columns(
             columns.append(generate(source))
             continue
         generate = generators.get(place, lambda source, kind=kind: random_value(kind, source))
+        if kind == "VARCHAR" and place == len(kinds) - 1 and overload.name in ("make_timestamptz", "time_bucket"):
+            generate = among("UTC", "Europe/Berlin", "america/new_york")
         columns.append([None if source.random() < 0.1 else generate(source) for _ in range(rows)])
     return columns
 
@@ -127,8 +133,8 @@ def arrow_column(kind: str, values: list[Any]) -> pa.Array:
     type_ = parse_type(kind)
     if kind == "DATE":
         return pa.array(values, pa.int32()).cast(pa.date32())
-    if kind == "TIMESTAMP":
-        return pa.array(values, pa.int64()).cast(pa.timestamp("us"))
+    if kind in ("TIME", "TIMESTAMP", "TIMESTAMPTZ"):
+        return pa.array(values, pa.int64()).cast(type_.arrow)
     if kind == "HUGEINT":
         return pa.array([None if v is None else Decimal(v) for v in values], pa.decimal128(38, 0))
     return pa.array(values, type_.arrow)
@@ -140,7 +146,7 @@ def python_values(array: pa.Array | pa.ChunkedArray, kind: str) -> list[Any]:
         array = array.combine_chunks()
     if kind == "DATE":
         return array.cast(pa.int32()).to_pylist()
-    if kind == "TIMESTAMP":
+    if kind in ("TIME", "TIMESTAMP", "TIMESTAMPTZ"):
         return array.cast(pa.int64()).to_pylist()
     if kind == "HUGEINT":
         return [None if v is None else int(v) for v in array.to_pylist()]
@@ -237,7 +243,7 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 def sql_type(kind: str) -> str:
     """The name of a type in SQL."""
-    return "FLOAT" if kind == "REAL" else kind
+    return {"REAL": "FLOAT", "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE"}.get(kind, kind)
 
 
 def literal(value: Any) -> str:

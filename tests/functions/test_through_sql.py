@@ -18,6 +18,7 @@ NARROW = {
     "BIGINT": integers(-300, 3000),
     "DATE": integers(0, 30_000),
     "TIMESTAMP": integers(1_372_900_000_000_000, 1_372_900_000_016_000),
+    "TIMESTAMPTZ": integers(1_372_900_000_000_000, 1_372_900_000_016_000),
 }
 """Arguments of functions that run once per distinct value: a column of numbers has to be narrow for them."""
 
