@@ -458,6 +458,8 @@ class Session:
                         | statements.Upsert(returning=plan)
                     ) if plan is not None:
                         schema = arrow_schema(*zip(*plan.columns, strict=True), zone)
+                    case statements.Merge(returning=plans) if plans is not None:
+                        schema = arrow_schema(*zip(*plans[0].columns, strict=True), zone)
                     case statements.Explain():
                         schema = arrow_schema(*zip(*explain_columns(statement), strict=True))
                     case (

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from gpudb.catalog import Constraints, Defaults, Definition, Schema, definition_key, schema_of
@@ -20,6 +19,7 @@ from gpudb.errors import (
     NotSupportedError,
     TransactionError,
 )
+from gpudb.merging import Merging, in_order, whole_rows
 from gpudb.planner import statements
 from gpudb.result import Result
 from gpudb.session import Session
@@ -40,6 +40,7 @@ WRITES = (
     | statements.DropSchema
     | statements.Insert
     | statements.Upsert
+    | statements.Merge
     | statements.Delete
     | statements.Update
     | statements.AddColumn
@@ -96,8 +97,11 @@ def run_statement(
             return _drop_schema(session, statement, catalog)
         case statements.Insert():
             return _insert(session, statement, raw, catalog, stages, lap)
-        case statements.Upsert():
-            return _upsert(session, statement, raw, catalog, stages, lap)
+        case statements.Upsert() | statements.Merge():
+            merging = Merging(session, _target(session, statement.table, catalog), raw, catalog, stages, lap)
+            upserts = isinstance(statement, statements.Upsert)
+            count, returned = merging.upsert(statement) if upserts else merging.merge(statement)  # type: ignore[arg-type]
+            return _counted(count) if returned is None else returned
         case statements.Nothing():
             return _nothing()
         case statements.Delete() | statements.Update():
@@ -350,64 +354,6 @@ def _insert(
     return returned[0]
 
 
-def _upsert(
-    session: Session, statement: statements.Upsert, raw: list[Any], catalog: StatementCatalog, stages: Any, lap: Any
-) -> Result:
-    """INSERT ... ON CONFLICT: rows that have keys of the table change its rows, or nothing; the others are added."""
-    table = _target(session, statement.table, catalog)
-    constraints = catalog.constraints(table.name)
-    store = session.store
-    with store.write_lock, store.staging() as staging:
-        proposed, count = [], 0
-        for batch in session.query_batches(statement.plan, raw, catalog, lap):
-            numbers = pa.array(np.arange(count, count + batch.num_rows))
-            proposed.append(
-                pa.record_batch([*batch.columns, numbers], names=[f"c{k}" for k in range(batch.num_columns + 1)])
-            )
-            count += batch.num_rows
-        catalog.give_proposed_rows(proposed)
-        added = _all_rows(session, statement.added, raw, catalog, lap)
-        new, change, whole = table, Change.ROWS_ADDED, added
-        if statement.changed is not None:
-            ordinals = statement.changed.ordinals
-            changed = _all_rows(session, statement.changed.plan, raw, catalog, lap)
-            changed = changed.take(np.argsort(changed.column(0).to_numpy(), kind="stable"))
-            if changed.num_rows:
-                rows = changed.column(0).to_numpy()
-                new = with_values(table, rows, ordinals, changed.columns[2 : len(ordinals) + 2])
-                check_replaced(session, constraints, new, rows, ordinals)
-                change = Change.ROWS_CHANGED
-            if statement.returning is not None:
-                columns = _whole_rows(table, ordinals, changed.remove_column(1)).columns
-                own = pa.table([changed.column(1), *columns], names=added.column_names)
-                whole = pa.concat_tables([own, added.select(range(added.num_columns))])
-                whole = whole.take(np.argsort(whole.column(0).to_numpy(), kind="stable"))
-            count = changed.num_rows + added.num_rows
-        else:
-            count = added.num_rows
-        if added.num_rows:
-            builder = TableBuilder(table.columns, previous=new, sink=staging.sink(table.name, table.columns))
-            builder.append(added.remove_column(0))
-            before, new = new, builder.finish(table.name)
-            check_added(session, constraints, before, new)
-        result = _counted(count)
-        if statement.returning is not None:
-            result = _returned(session, statement, whole.remove_column(0).to_batches(), raw, catalog, stages, lap)
-        if count:
-            session.write(catalog, {table.name: new}, change)
-    return result
-
-
-def _all_rows(session: Session, plan: Any, raw: list[Any], catalog: StatementCatalog, lap: Any) -> pa.Table:
-    """The rows of a plan; its columns have names that are no others'."""
-    schema = pa.schema([(f"c{k}", kind.arrow) for k, (_, kind) in enumerate(plan.columns)])
-    batches = [
-        pa.RecordBatch.from_arrays(batch.columns, schema=schema)
-        for batch in session.query_batches(plan, raw, catalog, lap)
-    ]
-    return pa.Table.from_batches(batches, schema)
-
-
 def _returned(
     session: Session,
     statement: Any,
@@ -440,12 +386,7 @@ def _change_rows(
             schema = pa.schema([(name, kind.arrow) for name, kind in statement.plan.columns])
             found = pa.Table.from_batches(session.query_batches(statement.plan, raw, catalog, lap), schema)
             rows = found.num_rows
-            numbers = found.column(0).to_numpy()
-            order = np.argsort(numbers, kind="stable")
-            last = np.append(numbers[order][1:] != numbers[order][:-1], True)[:rows]
-            if not last.all() or (np.diff(order) < 0).any():
-                order = order[last]
-                found = found.take(order)
+            found = in_order(found)
             numbers = found.column(0).to_numpy()
             if isinstance(statement, statements.Delete):
                 rows, ordinals = len(numbers), ()
@@ -457,19 +398,11 @@ def _change_rows(
                     check_replaced(session, constraints, new, numbers, ordinals)
         result = _counted(rows)
         if statement.returning is not None:
-            changed = _whole_rows(table, ordinals, found).to_batches()
+            changed = whole_rows(table, ordinals, found).to_batches()
             result = _returned(session, statement, changed, raw, catalog, stages, lap)
         if rows:
             session.write(catalog, {table.name: new}, Change.ROWS_CHANGED)
     return result
-
-
-def _whole_rows(table: TableVersion, ordinals: tuple[int, ...], found: pa.Table) -> pa.Table:
-    """Rows of a table from what a plan found: their numbers, the new values of `ordinals`, the others' values in order."""
-    others = [k for k in range(len(table.columns)) if k not in ordinals]
-    place = {ordinal: position for position, ordinal in enumerate((*ordinals, *others), 1)}
-    columns = [found.column(place[k]) for k in range(len(table.columns))]
-    return pa.table(columns, names=[f"c{k}" for k in range(len(columns))])
 
 
 def _defaults(table: str, columns: Mapping[str, str]) -> dict[str, Definition | None]:

@@ -15,6 +15,7 @@ from sqlglot.tokens import Token, TokenType
 
 from gpudb.catalog import qualified
 from gpudb.errors import NotSupportedError, ParseError
+from gpudb.planner.merging import merge
 from gpudb.planner.parse import Command
 from gpudb.planner.tokens import (
     DIALECT,
@@ -31,10 +32,12 @@ from gpudb.planner.tokens import (
 # Without a handler of its own sqlglot's warnings go to standard error; a program that wants them still gets them.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
-_QUERY_STARTS = frozenset("pivot unpivot select with values from table ( create insert update delete drop".split())
-_CHANGE_STARTS = frozenset("create insert update delete drop".split())
+_QUERY_STARTS = frozenset(
+    "pivot unpivot select with values from table ( create insert update delete drop merge".split()
+)
+_CHANGE_STARTS = frozenset("create insert update delete drop merge".split())
 _UNSUPPORTED_STARTS = frozenset(
-    """analyze attach call checkpoint deallocate detach execute export force grant import install load merge
+    """analyze attach call checkpoint deallocate detach execute export force grant import install load
     prepare revoke summarize use vacuum replace comment""".split()
 )
 
@@ -45,11 +48,24 @@ def statement(tokens: list[Token], sql: str) -> Any:
     command = _COMMANDS.get(first)
     if command is not None:
         return command(tokens, sql)
+    if first == "merge" or (first == "with" and _merges(tokens)):
+        return merge(tokens, sql, _parsed)
     if first in _UNSUPPORTED_STARTS:
         raise NotSupportedError(f"{first.upper()} statements are not supported", span=span_of_token(tokens[0]))
     if first not in _QUERY_STARTS:
         raise ParseError(f"syntax error at or near: {tokens[0].text}", span=span_of_token(tokens[0]))
     return _tree(tokens, sql)
+
+
+def _merges(tokens: list[Token]) -> bool:
+    """Whether a statement that begins with WITH is a MERGE."""
+    depth = 0
+    for place, token in enumerate(tokens):
+        word = word_of(token)
+        depth += (word in _OPENING) - (word in _CLOSING)
+        if depth == 0 and word == "merge" and word_of(tokens[min(place + 1, len(tokens) - 1)]) == "into":
+            return True
+    return False
 
 
 def _tree(tokens: list[Token], sql: str) -> Any:

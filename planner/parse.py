@@ -72,6 +72,7 @@ class Command:
     drop_view and drop_schema {name, exists, cascade}; truncate {table}; rename_table {table, if_exists, name};
     add_column, drop_column and rename_column {table, if_exists, definition | column, column_exists, name};
     set_default {table, if_exists, column, definition or None}; set_type {table, if_exists, column, definition};
+    merge {target, source, join, whens, with, returning};
     set_not_null {table, if_exists, column, required}; add_constraint {table, if_exists, constraint};
     begin {read_only}; commit; rollback; copy_from {table, columns, paths, options}; copy_to {statement, path, options}.
     `table` and `statement` are sqlglot trees or Commands; `spans` gives the place of a part by its name.

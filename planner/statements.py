@@ -168,6 +168,30 @@ class Upsert(Statement):
 
 
 @record
+class MergeError:
+    """WHEN ... THEN ERROR: `plan` has one column, a message for each row that it is about; `rows` says which those are."""
+
+    plan: Node
+    rows: str
+
+
+MergePart = Update | Delete | Insert | MergeError
+
+
+@record
+class Merge(Statement):
+    """MERGE INTO: what each WHEN does, all of them to the table as it was; one pair of rows is in one of `parts` at most.
+
+    returning  the plans of RETURNING for rows that were updated, deleted and inserted, over the catalog's `changed_rows`;
+               the plans of `parts` then have all columns
+    """
+
+    table: str
+    parts: tuple[MergePart, ...]
+    returning: tuple[Node, ...] | None = None
+
+
+@record
 class AddColumn(Statement):
     """ALTER TABLE ... ADD COLUMN; `plan` has one row with the value of the column in rows that are there.
 

@@ -83,12 +83,18 @@ def bind_delete(context: Context, tree: Any, layout: Any) -> statements.Delete:
 
 
 def bind_update(
-    context: Context, tree: Any, layout: Any, extra: tuple[str, ...] = (), whole: bool = False
+    context: Context,
+    tree: Any,
+    layout: Any,
+    extra: tuple[str, ...] = (),
+    whole: bool = False,
+    joins: list[Any] | None = None,
 ) -> statements.Update:
     """UPDATE table SET column = value, ... [FROM relations] [WHERE condition] [RETURNING ...]; `layout` is the table's.
 
     extra  columns of the other relations that the plan gives behind the row number
     whole  it gives the table's other columns too, as with RETURNING
+    joins  trees of what is joined to the table, in place of FROM
     """
     refuse(tree, (("order", "ORDER BY"), ("limit", "LIMIT")))
     if not tree.expressions:
@@ -112,7 +118,7 @@ def bind_update(
     trees += [exp.Null() if value is None else value for value in values]
     if whole or tree.args.get("returning"):
         trees += [column_of(tree.this, name) for k, (name, _) in enumerate(layout.columns) if k not in ordinals]
-    plan = rows_of(context, tree, [from_.this] if from_ is not None else [], trees)
+    plan = rows_of(context, tree, joins or ([from_.this] if from_ is not None else []), trees)
     columns: list[OutputColumn] = list(plan.columns[: 1 + len(extra)])
     expressions: list[Expression] = [Column(type_, k, name) for k, (name, type_) in enumerate(columns)]
     for position, (ordinal, value) in enumerate(zip(ordinals, values, strict=True), len(columns)):
@@ -145,10 +151,11 @@ def assignments(tree: Any) -> list[tuple[Any, Any]]:
             pairs += zip(left.expressions, right.expressions, strict=True)
         else:
             raise BindError("SET (columns) = (values) wants one value a column", span=span_of(item))
-    return [(left, None if _is_default(right) else right) for left, right in pairs]
+    return [(left, None if is_default(right) else right) for left, right in pairs]
 
 
-def _is_default(node: Any) -> bool:
+def is_default(node: Any) -> bool:
+    """Whether a value is the word DEFAULT."""
     return node.key in ("column", "var") and node.name.upper() == "DEFAULT" and not node.args.get("table")
 
 
@@ -163,7 +170,7 @@ def rows_of(context: Context, tree: Any, others: list[Any], values: list[Any]) -
         exp.Alias(this=value, alias=exp.to_identifier(ROW if k == 0 else f"{ROW} {k}", quoted=True))
         for k, value in enumerate((row, *values))
     ]
-    joins = [exp.Join(this=other) for other in others]
+    joins = [other if other.key == "join" else exp.Join(this=other) for other in others]
     select = exp.Select(expressions=items, from_=exp.From(this=target), joins=joins, where=tree.args.get("where"))
     binder = TargetBinder(context)
     binder.common_tables(tree)

@@ -13,6 +13,7 @@ from gpudb.planner.bind.constraints import ConstraintReader, with_name_of_column
 from gpudb.planner.bind.context import Context, catalog_name, not_found, span_of
 from gpudb.planner.bind.defaults import bound_default, default_sql, default_value
 from gpudb.planner.bind.expressions import ExpressionBinder
+from gpudb.planner.bind.merges import MergeBinder
 from gpudb.planner.bind.query import QueryBinder, unique_columns
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.upserts import bind_upsert
@@ -245,6 +246,14 @@ class StatementBinder:
 
     def bind_update(self, tree: Any) -> Statement:
         return changes.bind_update(self.context, tree, self.table(*changes.target_of(self.context, tree)))
+
+    def command_merge(self, command: Command) -> Statement:
+        target = command.parts["target"]
+        if target.key != "table" or target.this.key != "identifier":
+            raise BindError("name of a table expected", span=command.spans["target"])
+        return MergeBinder(
+            self.context, command, self.table(catalog_name(self.context, target), span_of(target))
+        ).bind()
 
     def command_truncate(self, command: Command) -> Statement:
         return statements.Delete(self.table(command.parts["table"], command.spans["table"]).name, None)
