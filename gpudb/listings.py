@@ -579,7 +579,13 @@ def _schemata(facts: Facts) -> Iterator[Row]:
     own = {"catalog_name": facts.database, "schema_owner": "duckdb"}
     for name in facts.schemas:
         yield {**own, "schema_name": name}
-    yield {"catalog_name": "system", "schema_owner": "duckdb", "schema_name": "information_schema"}
+    for database, name in (
+        ("system", "information_schema"),
+        ("system", "main"),
+        ("system", "pg_catalog"),
+        ("temp", "main"),
+    ):
+        yield {"catalog_name": database, "schema_owner": "duckdb", "schema_name": name}
 
 
 @listing(

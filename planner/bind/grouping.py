@@ -64,6 +64,7 @@ class Groups:
         self.keys = keys = by.keys if by is not None else []
         self.sets = by.sets if by is not None else None
         self.positions: dict[Expression, int] = {}
+        self.own = {id(key): index for index, key in enumerate(keys)}  # where several keys have one value
         for index, key in enumerate(keys):
             self.positions.setdefault(by_value(key), index)
         self.aggregates: list[AggregateCall] = []
@@ -74,7 +75,8 @@ class Groups:
         if not isinstance(expression, Literal) or any(
             expression is key for key in self.keys
         ):  # a constant by its ordinal
-            index = self.positions.get(by_value(expression))
+            own = None if self.sets is None else self.own.get(id(expression))
+            index = self.positions.get(by_value(expression)) if own is None else own
             if index is not None:
                 key = self.keys[index]
                 if not isinstance(expression, Column):

@@ -34,11 +34,14 @@ Keys = tuple[Any, ...]
 """Trees of the keys of one grouping set."""
 
 
-def grouped_by(context: Context, elements: Sequence[Any], key: Callable[[Any], Expression]) -> GroupBy:
+def grouped_by(
+    context: Context, elements: Sequence[Any], key: Callable[[Any], Expression], selected: Sequence[Expression]
+) -> GroupBy:
     """The keys and sets of GROUP BY a, ROLLUP (b, c), ...: of each element one alternative, in every combination.
 
     elements  sqlglot trees
     key       binds one key
+    selected  the select list: of ROLLUP (1, 2) each is a key of its own, though their values may be the same
     """
     several = any(element.key in _SETS for element in elements)
     if not several:
@@ -49,11 +52,17 @@ def grouped_by(context: Context, elements: Sequence[Any], key: Callable[[Any], E
     keys: list[Expression] = []
     positions: dict[Expression, int] = {}
     numbers: dict[int, int] = {}
+    items = {id(item) for item in selected}
+    of_items: dict[int, int] = {}
 
     def number(tree: Any) -> int:
         if id(tree) not in numbers:
             bound = key(tree)
-            place = positions.setdefault(by_value(bound), len(keys))
+            if id(bound) in items:
+                place = of_items.setdefault(id(bound), len(keys))
+                positions.setdefault(by_value(bound), place)
+            else:
+                place = positions.setdefault(by_value(bound), len(keys))
             if place == len(keys):
                 keys.append(bound)
             else:  # equal by the values of their literals: other values may not be equal

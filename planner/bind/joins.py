@@ -51,7 +51,7 @@ class Side:
 def bind_joins(query: QueryBinder, first: Side, joins: list[Any]) -> Side:
     """The relation `first` joined with the others in turn; a comma binds less than JOIN does."""
     groups = [first]
-    for node in joins:
+    for node in _nested(joins):
         comma = _is_comma(query, node)
         if comma and may_depend(node.this):  # it may look at all that stands before it
             groups = [_all(groups)]
@@ -64,6 +64,31 @@ def bind_joins(query: QueryBinder, first: Side, joins: list[Any]) -> Side:
         else:
             groups[-1] = bind_join(query, groups[-1], right, node)
     return _all(groups)
+
+
+def _nested(joins: list[Any]) -> list[Any]:
+    """a JOIN b CROSS JOIN c ON ...: the condition is that of the JOIN that lacks one, whose right side is the cross join."""
+    found: list[Any] = []
+    for node in joins:
+        has_condition = bool(node.args.get("on") or node.args.get("using"))
+        if has_condition and str(node.args.get("kind") or "").upper() == "CROSS":
+            open_ = [at for at, other in enumerate(found) if _wants_condition(other)]
+            if open_:
+                outer, inner = found[open_[-1]].copy(), [*found[open_[-1] + 1 :], node]
+                inner = [other.copy() for other in inner]
+                for part in ("on", "using"):
+                    outer.set(part, node.args.get(part))
+                    inner[-1].set(part, None)
+                outer.this.set("joins", [*(outer.this.args.get("joins") or ()), *inner])
+                found[open_[-1] :] = [outer]
+                continue
+        found.append(node)
+    return found
+
+
+def _wants_condition(node: Any) -> bool:
+    parts = ("on", "using", "method")
+    return not any(node.args.get(part) for part in parts) and str(node.args.get("kind") or "").upper() != "CROSS"
 
 
 def _all(groups: list[Side]) -> Side:

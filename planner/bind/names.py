@@ -375,11 +375,7 @@ class _Printer:
         return "DISTINCT " + self.list(node.expressions)
 
     def print_order(self, node: Any) -> str:
-        keys = []
-        for key in node.expressions:
-            way = (" DESC" if key.args.get("desc") else "") + (" NULLS FIRST" if key.args.get("nulls_first") else "")
-            keys.append(self.print(key.this) + way)
-        return f"{self.print(node.this)} ORDER BY {', '.join(keys)}"
+        return f"{self.print(node.this)} ORDER BY {', '.join(map(self.sort_term, node.expressions))}"
 
     def print_attimezone(self, node: Any) -> str:
         return f"timezone({self.print(node.args['zone'])}, {self.print(node.this)})"

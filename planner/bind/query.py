@@ -26,7 +26,7 @@ from gpudb.planner.bind.recursion import mentions, recursive_plan
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.series import SERIES_FUNCTIONS, series
 from gpudb.planner.bind.set_operations import combined, distinct, first_of_each
-from gpudb.planner.bind.star_columns import columns_within, for_each_column
+from gpudb.planner.bind.star_columns import columns_within, for_each_column, matching_columns
 from gpudb.planner.bind.subqueries import attached, filtered
 from gpudb.planner.bind.unnest import contains_unnest, may_depend, unnested, unnested_relation
 from gpudb.planner.bind.views import view_plan
@@ -508,6 +508,10 @@ class QueryBinder:
         if not node.expressions:
             raise BindError("SELECT wants at least one expression", span=span_of(node))
         for expression in node.expressions:
+            matching = matching_columns(self, expression, scope, has_from)
+            if matching is not None:
+                items += [SelectItem(name, False, column) for name, column in matching]
+                continue
             if expression.key == "star" or (expression.key == "column" and expression.this.key == "star"):
                 items += self.star(expression, scope, has_from)
                 continue
@@ -611,10 +615,12 @@ class QueryBinder:
                 raise BindError("GROUP BY contains a window function", span=span_of(expression))
             return found
 
-        return grouped_by(self.context, group.expressions, key)
+        return grouped_by(self.context, group.expressions, key, [item.expression for item in items])
 
     def ordinal(self, node: Any, count: int, clause: str) -> int | None:
         """The position (from 0) that an integer literal means, which the plan consumes; None for other expressions."""
+        while node.key == "paren":
+            node = node.this
         if clause == "ORDER BY" and node.key == "column" and node.name.startswith(POSITION):
             position, place = position_of(self.context, node)
         elif node.key == "literal" and not node.is_string and str(node.this).isdigit():

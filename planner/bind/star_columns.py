@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from gpudb.errors import BindError, NotSupportedError
-from gpudb.functions.pattern import regexp_matches
+from gpudb.functions.pattern import glob, ilike, like, regexp_full_match, regexp_matches
 from gpudb.planner.bind.context import not_found, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.scope import Scope
@@ -52,6 +52,50 @@ def for_each_column(
         finally:
             context.star_column = around
     return items
+
+
+def matching_columns(query: QueryBinder, node: Any, scope: Scope, has_from: bool) -> list[Named] | None:
+    """(name, column) of `* LIKE 'pattern'` and its kin; None of another item of a select list."""
+    negated = False
+    while node.key in ("paren", "not"):
+        negated, node = negated != (node.key == "not"), node.this
+    star, pattern = _star_and_pattern(node)
+    if star is None:
+        return None
+    negated = negated != bool(node.args.get("negate"))
+    literal = ExpressionBinder(query.context, Scope(None, ()), clause="SELECT").bind(pattern)
+    if not isinstance(literal, Literal) or not literal.type.is_text:
+        raise NotSupportedError("* LIKE wants a constant text", span=span_of(pattern))
+    query.context.consume(literal)
+    items = query.star(star, scope, has_from)
+    matches = _PATTERNS[node.key](pa.array([item.name for item in items], pa.string()), str(literal.value)).to_pylist()
+    found = [(item.name, item.expression) for item, match in zip(items, matches, strict=True) if match != negated]
+    if not found:
+        raise BindError(f"no column matches the pattern: {literal.value}", span=span_of(node))
+    return found
+
+
+_PATTERNS: dict[str, Any] = {
+    "like": like,
+    "ilike": ilike,
+    "glob": glob,
+    "similarto": regexp_full_match,
+    "regexplike": regexp_matches,
+    "star": ilike,  # sqlglot has the pattern of ILIKE in the star itself
+    "column": ilike,
+}
+
+
+def _star_and_pattern(node: Any) -> tuple[Any, Any]:
+    if node.key in ("star", "column"):
+        star = node if node.key == "star" else node.this
+        pattern = star.args.get("ilike") if star.key == "star" else None
+        return (node, pattern) if pattern is not None else (None, None)
+    if node.key not in _PATTERNS:
+        return None, None
+    inner = node.this
+    is_star = inner.key == "star" or (inner.key == "column" and inner.this.key == "star")
+    return (inner, node.expression) if is_star else (None, None)
 
 
 def _chosen(query: QueryBinder, node: Any, scope: Scope) -> list[Named]:

@@ -199,6 +199,8 @@ class _Keys:
 
     def _count(self, node: Any) -> Expression:
         offset = self.binder.bind(node)
+        if offset.type.is_text and self.binder.context.is_literal_token(offset):
+            return cast(self.binder.context, offset, BIGINT)
         if not (offset.type.is_numeric or offset.type.kind in ("BOOLEAN", "NULL")):
             raise BindError(f"offset of a window frame wants a number, not {offset.type}", span=offset.span)
         return cast(self.binder.context, offset, BIGINT)
@@ -257,6 +259,8 @@ def _plain_call(
             arguments[0], arguments[2] = (cast(context, arguments[k], type_) for k in (0, 2))
     for at in (0,) if name == "ntile" else (1,):
         if at < len(arguments):
+            if arguments[at].type.is_text and context.is_literal_token(arguments[at]):
+                arguments[at] = cast(context, arguments[at], BIGINT)
             if not (arguments[at].type.is_integer or arguments[at].type.kind == "NULL"):
                 raise BindError(f"{written} wants an integer, not {arguments[at].type}", span=arguments[at].span)
             arguments[at] = cast(context, arguments[at], BIGINT)
