@@ -38,7 +38,7 @@ _QUERY_STARTS = frozenset(
 _CHANGE_STARTS = frozenset("create insert update delete drop merge".split())
 _UNSUPPORTED_STARTS = frozenset(
     """analyze attach call checkpoint deallocate detach execute export force grant import install load
-    prepare revoke summarize use vacuum replace comment""".split()
+    prepare revoke use vacuum replace comment""".split()
 )
 
 

@@ -262,7 +262,7 @@ def is_complete(text: str) -> bool:
 
 def parse(sql: str) -> Parsed:
     """Exactly one statement, or ParseError with a span.  Nesting beyond 500 levels is refused."""
-    from gpudb.planner import commands, pivot_tokens, tokens  # sqlglot loads here, at the first query
+    from gpudb.planner import commands, pivot_tokens, summarize_tokens, tokens  # sqlglot loads here, at the first query
 
     try:
         key, literals = shape(sql)
@@ -274,7 +274,7 @@ def parse(sql: str) -> Parsed:
             raise ParseError(message, span=depth.span, hint="split it with WITH ... AS (...)")
         deep = depth.levels > SHALLOW or depth.chain > 4 * SHALLOW
         slots = {start: slot for slot, start in enumerate(starts)}
-        rewritten, parameters = tokens.rewrite(pivot_tokens.pivots(found), sql)
+        rewritten, parameters = tokens.rewrite(pivot_tokens.pivots(summarize_tokens.summaries(found)), sql)
 
         def build() -> Any:
             return commands.statement(rewritten, sql)

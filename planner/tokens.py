@@ -43,11 +43,12 @@ DIALECT.INDEX_OFFSET = 0  # x[1] stays as written, with its place: sqlglot would
 
 # Words that may stand before "(" without being a function's name.
 _NOT_FUNCTIONS = frozenset(
-    """all and any anti as asof between by case cast columns copy create cross cube cycle distinct else end escape except
-    excluded exists explain extract filter for from full glob group having ilike in inner insert intersect interval into
-    is isnull join lateral like limit materialized natural not notnull nulls offset on or order outer over overlay partition
-    pivot position primary qualify returning rollup rows select semi set sets similar some substring table then to trim
-    try_cast union unique unpivot update using values when where window with within key references check default to""".split()
+    """all and any anti as asof between by case cast columns copy create cross cube cycle distinct else end escape
+    except excluded exists explain extract filter for from full glob group having ilike in inner insert intersect
+    interval into is isnull join lateral like limit materialized natural not notnull nulls offset on or order outer
+    over overlay partition percent pivot position primary qualify repeatable returning rollup rows select semi set
+    sets similar some substring table then to trim try_cast union unique unpivot update using values when where
+    window with within key references check default to""".split()
 )
 
 # What may follow the star of SELECT *.

@@ -23,11 +23,13 @@ from gpudb.planner.bind.ordered_aggregates import aggregated
 from gpudb.planner.bind.over import Over, named_windows
 from gpudb.planner.bind.pivots import pivoted
 from gpudb.planner.bind.recursion import mentions, recursive_plan
+from gpudb.planner.bind.samples import sampled
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.series import SERIES_FUNCTIONS, series
 from gpudb.planner.bind.set_operations import combined, distinct, first_of_each
 from gpudb.planner.bind.star_columns import columns_within, for_each_column, matching_columns
 from gpudb.planner.bind.subqueries import attached, filtered
+from gpudb.planner.bind.summary import summary
 from gpudb.planner.bind.unnest import contains_unnest, may_depend, unnested, unnested_relation
 from gpudb.planner.bind.views import view_plan
 from gpudb.planner.bind.windows import contains_window, windowed
@@ -43,6 +45,7 @@ from gpudb.planner.logical import (
     SortKey,
     Values,
 )
+from gpudb.planner.summarize_tokens import SUMMARY
 from gpudb.planner.tokens import POSITION, plain
 from gpudb.record import record
 from gpudb.types import BIGINT, DOUBLE
@@ -61,7 +64,6 @@ _LISTINGS = ("duckdb_", "pragma_", "sqlite_")  # how the names of listings of th
 # Parts of SELECT that other work will bring.
 _UNSUPPORTED_PARTS = {
     "laterals": "LATERAL",
-    "sample": "sample",
     "distribute": "DISTRIBUTE BY",
     "connect": "CONNECT BY",
     "match": "MATCH_RECOGNIZE",
@@ -144,12 +146,16 @@ class QueryBinder:
         """A query in parentheses, perhaps with ORDER BY and LIMIT of its own behind them."""
         self.refuse_parts(node)
         self.common_tables(node)
+        if node.args.get("sample") is not None:
+            raise NotSupportedError("a sample of a query in parentheses is not supported", span=span_of(node))
         plan = QueryBinder(self.context, self.tables).bind(node.this)
         if node.args.get("order") is None and node.args.get("limit") is None and node.args.get("offset") is None:
             return plan
         return self.limited(node, self.sorted_by_output(node, plan))
 
     def bind_set_operation(self, node: Any) -> Node:
+        if node.args.get("sample") is not None:
+            raise NotSupportedError("a sample of a set operation is not supported", span=span_of(node))
         left, right = (QueryBinder(self.context, self.tables).bind(branch) for branch in (node.this, node.expression))
         if node.args.get("by_name"):
             for branch in (left, right):
@@ -261,7 +267,7 @@ class QueryBinder:
             columns = self.renamed(columns, [plain(column.name) for column in alias.args.get("columns") or ()], alias)
             plan = renamed_plan(plan, columns)
         if node.args.get("sample") is not None:
-            raise NotSupportedError("TABLESAMPLE is not supported", span=span_of(node))
+            plan = sampled(self, plan, node.args["sample"])
         scope = Scope(name, columns)
         for pivot in node.args.get("pivots") or ():
             plan, scope = self.pivot(plan, scope, pivot)
@@ -292,6 +298,8 @@ class QueryBinder:
                 return self.series(name, target), name
             if name == "unnest":
                 return self.unnest(target), name
+            if name == SUMMARY:
+                return summary(self, QueryBinder(self.context, self.tables).bind(target.expressions[0])), "summary"
             if name not in _READERS:
                 listed = self.called_listing(name, target)
                 if listed is not None:
@@ -442,6 +450,8 @@ class QueryBinder:
         if node.args.get("joins"):
             side = bind_joins(self, Side(plan, scope), node.args["joins"])
             plan, scope = side.plan, side.scope
+        if node.args.get("sample") is not None:
+            plan = sampled(self, plan, node.args["sample"])
         self.windows = named_windows(node.args.get("windows") or ())
         items = self.select_list(node, scope, from_ is not None)
         aliases = {item.name.lower(): item.expression for item in reversed(items) if item.alias}

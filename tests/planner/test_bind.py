@@ -427,7 +427,6 @@ def test_a_missing_table_of_a_statement_is_a_catalog_error() -> None:
         ("SELECT i FROM t WHERE i IN (SELECT u.i FROM t AS u WHERE u.a = t.b LIMIT 20%)", "a row outside of it"),
         ("SELECT * FROM t FULL JOIN t AS u ON t.i = (SELECT 1)", "a subquery in ON of FULL JOIN"),
         ("SELECT i FROM t WHERE i = ANY ([1, 2])", "ANY of a list"),
-        ("SELECT i FROM t TABLESAMPLE 10%", "sample|TABLESAMPLE"),
         ("SELECT {'a': 1}", "struct"),
         ("SELECT s[1] FROM t", "\\[ \\]"),
         ("SELECT mad(d) FROM t", "mad"),
