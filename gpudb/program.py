@@ -547,10 +547,13 @@ class MakeValues:
 @record
 class JoinTexts:
     """Texts of rows one behind the other, a separator between them: a text for each row of a step.  One array of codes.
+    Or lists: the values of rows one behind the other.
 
     start       output value (i64) of the step: the place, in an order, of the first row whose text is taken; they rise
     rows        the step whose rows they are, `order` the order, `column` the text's output value
+    dictionary  of the texts
     separator   a constant expression
+    element     of lists: the type of the values
     """
 
     step: int
@@ -558,8 +561,9 @@ class JoinTexts:
     rows: int
     order: int
     column: int
-    dictionary: DictionaryReference
+    dictionary: DictionaryReference | None
     separator: Any
+    element: SqlType | None = None
 
 
 MORE_THAN_ONE_ROW = "a subquery used as an expression returns more than one row"

@@ -220,9 +220,9 @@ class Picked(Node):
 
 @record
 class JoinedTexts(Node):
-    """Rows of `left` beside texts of rows of `right`, one behind the other, `separator` between them.
+    """Rows of `left` beside texts of rows of `right`, one behind the other, `separator` between them; or lists of its values.
 
-    picked  which of right's columns is joined
+    picked  which of right's columns is joined: texts, or values of the type of the elements where the result is a LIST
     start   which of left's columns has the number of the first row, in the order of `right`; each next row of `left` goes on
             where this one ends, and the last one's end with `right`
     """

@@ -1,9 +1,10 @@
 """How lists are spelled as texts, so that all that holds for texts holds for lists: they are codes of a dictionary.
 
-A list is its elements' spellings, end to end.  An element is "1" and its value, or "2" for NULL, which is greater than any
-value.  A number's value is its order word, highest byte first, in hexadecimal digits, all of one width; a text's is the text
-with an end mark (below).  So equal lists have equal spellings, and these are in the order of the lists: an element decides
-before those behind it, and a list that ends is less than one that goes on.
+A list is its elements' spellings, end to end.  An element is "1" and its value, or "2" for NULL, which is greater than
+any value.  A number's value is its order word, highest byte first, in hexadecimal digits, all of one width; a text's is
+the text with an end mark (below); -0.0 is spelled as 0.0, which it equals.  So equal lists have equal spellings, and
+these are in the order of the lists: an element decides before those behind it, and a list that ends is less than one
+that goes on.
 
     [1, NULL]::TINYINT[]   "181" "200"        ['a', '']   "1a\\0" "1\\0"
 
@@ -113,8 +114,13 @@ def _order_bytes(values: pa.Array, element: SqlType, size: int) -> np.ndarray:
     """(n, size) uint8: the bytes of each value's order word, the highest first; anything under null."""
     if element.kind == "BOOLEAN":
         return np.asarray(values.fill_null(False)).astype(np.uint8).reshape(-1, 1)
-    raw = np.frombuffer(values.buffers()[1] or b"", np.uint8)
-    little = raw[values.offset * size : (values.offset + len(values)) * size].reshape(-1, size)
+    raw = np.frombuffer(values.buffers()[1] or b"", np.uint8)[
+        values.offset * size : (values.offset + len(values)) * size
+    ]
+    if element.is_float:  # one NaN, and -0.0 as the 0.0 that it equals
+        numbers = raw.view(element.register.dtype)
+        raw = np.where(np.isnan(numbers), numbers.dtype.type(np.nan), numbers + numbers.dtype.type(0)).view(np.uint8)
+    little = raw.reshape(-1, size)
     big = little[:, ::-1].copy()
     if element.is_float:
         negative = (big[:, 0] >> 7).astype(np.bool_)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gpudb import compute as pc
 from gpudb import errors
 from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, StepProfile, Work
 from gpudb.errors import InternalError
@@ -463,17 +464,42 @@ class Machine:
         rows, taken = self._rows_of(step.step), self._rows_of(step.rows)
         order = self.steps[step.order].emitted
         assert order is not None, "an order has rows"
-        starts = self._of_step(SourceColumn(step.start, "stored", R.I64, step.step))
-        codes = self._of_step(SourceColumn(step.column, "stored", R.U32, step.rows))
-        found, dictionary = self.texts.joined(
-            self.device.to_host(starts, np.int64, rows),
-            self.device.to_host(codes, np.uint32, taken)[self.device.to_host(order.columns[0], np.uint32, taken)],
-            self.texts.dictionary(step.dictionary),
-            self.constant(step.separator),
-        )
+        column = self._of_step(SourceColumn(step.start, "stored", R.I64, step.step))
+        starts = self.device.to_host(column, np.int64, rows)
+        places = self.device.to_host(order.columns[0], np.uint32, taken)
+        if step.element is None:
+            codes = self.device.to_host(
+                self._of_step(SourceColumn(step.column, "stored", R.U32, step.rows)), np.uint32, taken
+            )
+            assert step.dictionary is not None, "texts have a dictionary"
+            found, dictionary = self.texts.joined(
+                starts, codes[places], self.texts.dictionary(step.dictionary), self.constant(step.separator)
+            )
+        else:
+            found, dictionary = self.texts.listed(starts, self._elements(step, step.element, places), step.element)
         self.run.host_rows += taken
         columns = [self.device.from_host(padded_copy(found, np.uint32))]
         return StepRows(emitted=Emitted(rows, columns, (R.U32,)), dictionaries=(dictionary,))
+
+    def _elements(self, step: JoinTexts, element: SqlType, places: np.ndarray) -> pa.Array:
+        """(rows,) the values of rows in an order, of `element.entries`."""
+        left, rows = self.steps[step.rows], len(places)
+        assert left.sink is not None
+        output = left.sink.values[step.column]
+        column = self._of_step(SourceColumn(step.column, "stored", output.type, step.rows))
+        valid = None
+        if output.validity is not None:
+            masks = self._of_step(SourceColumn(step.column, "validity", R.MASK, step.rows))
+            valid = self.device.to_host(masks, np.uint8, rows)[places] != 0
+        if output.type is R.I128:
+            numbers = self.device.to_host(column, np.uint64, 2 * rows).reshape(-1, 2)[places]
+        else:
+            numbers = self.device.to_host(column, output.type.dtype, rows)[places]
+        if element.is_coded:
+            assert step.dictionary is not None, "texts have a dictionary"
+            texts = self.texts.dictionary(step.dictionary).values.take(pa.array(numbers.astype(np.int64)))
+            return texts if valid is None else pc.if_else(pa.array(valid), texts, pa.scalar(None, pa.string()))
+        return arrow_array(numbers, valid, element)
 
 
 def host_column(numbers: list[Any], kind: RegisterType) -> np.ndarray:
@@ -484,6 +510,29 @@ def host_column(numbers: list[Any], kind: RegisterType) -> np.ndarray:
             words[row] = (int(number) & ((1 << 64) - 1), (int(number) >> 64) & ((1 << 64) - 1))
         return padded_copy(words.reshape(-1), np.uint64)
     return padded_copy(np.array(numbers, kind.dtype), kind.dtype)
+
+
+def arrow_array(numbers: np.ndarray, valid: np.ndarray | None, sql: SqlType) -> pa.Array:
+    """Values as registers hold them, of whatever width, as an Arrow array of their SQL type.
+
+    numbers  (n,) or, of 128 bits, (n, 2) uint64, the low word first;  valid  (n,) bool
+    """
+    rows = len(numbers)
+    nulls = 0 if valid is None else rows - int(np.count_nonzero(valid))
+    bits = pa.py_buffer(np.packbits(valid, bitorder="little")) if valid is not None and nulls else None
+    if sql.kind == "BOOLEAN":
+        data = np.packbits(numbers != 0, bitorder="little")
+    elif pa.types.is_decimal(sql.arrow):
+        if numbers.ndim == 1:
+            low = numbers.astype(np.int64)
+            numbers = np.stack([low, low >> 63], axis=1)
+        data = np.ascontiguousarray(numbers)
+    else:
+        dtype = sql.register.dtype if sql.is_float else np.dtype(f"i{sql.arrow.bit_width // 8}")
+        if numbers.ndim == 2:  # of a type of fewer bits: the low word holds it
+            numbers = np.ascontiguousarray(numbers[:, 0]).view(np.int64)
+        data = numbers.astype(dtype)
+    return pa.Array.from_buffers(sql.arrow, rows, [bits, pa.py_buffer(data)], nulls)
 
 
 def execute(

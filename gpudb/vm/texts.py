@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from gpudb import compute as pc
 from gpudb.errors import DatabaseError, DataError, NotSupportedError
+from gpudb.functions import list_spelling
 from gpudb.functions.cast_text import parse_values, print_values
 from gpudb.functions.lists import WHOLE
 from gpudb.program import (
@@ -156,11 +157,20 @@ class Texts:
         self._run.ledger.take(2 * total)
         offsets = np.append(starts, len(codes)).astype(np.int32)
         lists = pa.ListArray.from_arrays(pa.array(offsets), values.take(pa.array(codes.astype(np.int64))))
-        texts = pc.binary_join(lists, separator)
-        distinct = texts.dictionary_encode()
-        made = Dictionary.of(distinct.dictionary.to_pylist())
-        places = made.codes_of(distinct.dictionary)
-        return places[distinct.indices.to_numpy()].astype(np.uint32), made
+        return _encoded(pc.binary_join(lists, separator))
+
+    def listed(self, starts: np.ndarray, values: pa.Array, element: SqlType) -> tuple[np.ndarray, Dictionary]:
+        """(codes, dictionary) of lists: each is the values from one start to the next.
+
+        starts  (n,) int64, rising; values  (rows,) of `element.entries`
+        """
+        if not len(starts):
+            return np.zeros(0, np.uint32), Dictionary.of([""])
+        self._run.ledger.take(4 * values.nbytes)
+        spelled = list_spelling.spelled(values, element)
+        ends = np.frombuffer(spelled.buffers()[1], np.int32)[: len(spelled) + 1]
+        offsets = np.append(ends[starts], ends[-1]).astype(np.int32)
+        return _encoded(pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets), spelled.buffers()[2]))
 
     def _cache(self, *things: Any) -> TextCache:
         """Where to keep what is made of these: what steps left is gone after this execution."""
@@ -270,6 +280,13 @@ class Texts:
     def code(self, reference: DictionaryReference, text: str | None) -> int | None:
         """Code of a text, or None."""
         return None if text is None else self.dictionary(reference).lookup(text)
+
+
+def _encoded(texts: pa.StringArray) -> tuple[np.ndarray, Dictionary]:
+    """(codes, dictionary) of texts; in no order, since it is used once."""
+    distinct = texts.dictionary_encode()
+    made = Dictionary.empty().extend(distinct.dictionary)[0]
+    return distinct.indices.to_numpy().astype(np.uint32), made
 
 
 def passes(thing: Any) -> bool:

@@ -317,7 +317,7 @@ def _texts(binder: ExpressionBinder, written: str, node: Any, condition: Any) ->
 
 
 def _list(binder: ExpressionBinder, written: str, name: str, node: Any, condition: Any) -> Expression:
-    """array_agg([DISTINCT] value [ORDER BY ...]): lists of one element, end to end; product() is that of such a list."""
+    """array_agg([DISTINCT] value [ORDER BY ...]), with NULLs; product() is that of such a list."""
     place = own_span(node)
     if not binder.aggregates:
         raise _not_allowed(binder, written, place)
@@ -341,8 +341,8 @@ def _list(binder: ExpressionBinder, written: str, name: str, node: Any, conditio
             f"{written} of DISTINCT values in another order than their own is not supported", span=span
         )
     kept = _kept_by(binder, written, condition, [value, *keys], span)
-    one = lists.list_value(inner, [value], span)
-    found = AggregateCall(one.type, "string_agg", (one, Literal(VARCHAR, ""), ways, *keys), distinct, kept, span=span)
+    type_ = lists.type_of(value, span)
+    found = AggregateCall(type_, "string_agg", (value, Literal(VARCHAR, ""), ways, *keys), distinct, kept, span=span)
     return found if name == "array_agg" else lists.product(binder, found, span)
 
 
@@ -385,10 +385,13 @@ def _several(binder: ExpressionBinder, written: str, name: str, node: Any, condi
     kept = _kept_by(binder, written, condition, values, span)
     present = [Not(BOOLEAN, IsNull(BOOLEAN, value)) for value in values]
     ways = Literal(VARCHAR, "dl" if name in ("max", "arg_max") else "al")
-    one = lists.list_value(inner, values[:1], span)
-    arguments = (one, Literal(VARCHAR, ""), ways, Literal(BIGINT, number.value), values[-1])
+    arguments = (values[0], Literal(VARCHAR, ""), ways, Literal(BIGINT, number.value), values[-1])
     return AggregateCall(
-        one.type, "list_of_first", arguments, filter=conjunction((*conjuncts(kept), *present)), span=span
+        lists.type_of(values[0], span),
+        "list_of_first",
+        arguments,
+        filter=conjunction((*conjuncts(kept), *present)),
+        span=span,
     )
 
 

@@ -108,6 +108,12 @@ def list_value(binder: ExpressionBinder, arguments: list[Expression], span: Span
     return _called(functions.list_value(child, known), given, span)
 
 
+def type_of(value: Expression, span: Span | None) -> SqlType:
+    """The type of lists of such values."""
+    _check(child_of(Literal(list_of(value.type), None)), span)
+    return list_of(value.type)
+
+
 def _check(child: SqlType, span: Span | None) -> None:
     try:
         width(child)

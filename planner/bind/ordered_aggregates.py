@@ -182,7 +182,9 @@ class _Aggregation:
         if call.name == "list_of_first":
             most = call.arguments[3]
             call = replace(call, arguments=(*call.arguments[:3], *call.arguments[4:]))
-        sort = self._in_order(replace(call, filter=conjunction((*conjuncts(call.filter), _present(value)))))
+        if call.type.child is None:  # NULLs are elements of lists, but no texts
+            call = replace(call, filter=conjunction((*conjuncts(call.filter), _present(value))))
+        sort = self._in_order(call)
         if most is not None:
             sort = self._first_of(sort, most)
         width, numbered = len(self.keys), Numbered.of(sort)

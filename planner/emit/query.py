@@ -401,9 +401,11 @@ class QueryEmitter:
         start = replace(stream.values[node.start], operand=emitter.in_register(stream.values[node.start], R.I64))
         start = replace(start, type=R.I64, stored=None)
         step, became = self.emit(stream, [*(stream.values[k] for k in range(width)), start])
-        dictionary = right.columns[node.picked].dictionary
-        assert dictionary is not None, "a text has a dictionary"
-        joined = self.add(JoinTexts(step, width, right.steps[0], right.order, node.picked, dictionary, node.separator))
+        dictionary, element = right.columns[node.picked].dictionary, node.columns[-1][1].child
+        assert dictionary is not None or element is not None, "a text has a dictionary"
+        joined = self.add(
+            JoinTexts(step, width, right.steps[0], right.order, node.picked, dictionary, node.separator, element)
+        )
         opened = self.open(Left((step,), became, stream.row_bound))
         builder, bound = opened.builder, stream.row_bound
 
