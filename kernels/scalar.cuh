@@ -79,6 +79,26 @@ DEVICE float64 float64_of_int128(int128 x) {
     for (; shift > 0; --shift) value *= 2.0;
     return negative ? -value : value;
 }
+/// x / divisor as a double, rounded once to nearest even; the divisor is 1 to 2^126.
+NOINLINE float64 float64_of_ratio(int128 x, int128 divisor) {
+    if (divisor == 1 || x == 0) return float64_of_int128(x);
+    const bool negative = x < 0;
+    const uint128 magnitude = negative ? uint128(0) - uint128(x) : uint128(x), d = uint128(divisor);
+    if (magnitude < (1ull << 53) && d < (1ull << 53)) {  // two exact doubles
+        const float64 quotient = float64(int64(magnitude)) / float64(int64(d));
+        return negative ? -quotient : quotient;
+    }
+    uint128 quotient = magnitude / d, rest = magnitude % d;
+    int shift = 0;
+    for (; !(quotient >> 54); ++shift) {  // 55 bits and a sticky one are enough to round
+        rest <<= 1;
+        quotient <<= 1;
+        if (rest >= d) { rest -= d; quotient |= 1; }
+    }
+    float64 value = float64_of_int128(int128(quotient << 1 | uint128(rest != 0)));
+    for (; shift >= 0; --shift) value *= 0.5;
+    return negative ? -value : value;
+}
 DEVICE float64 convert(int128 x, TypeTag<float64>) { return float64_of_int128(x); }
 DEVICE float32 convert(int128 x, TypeTag<float32>) { return float32(float64_of_int128(x)); }
 
@@ -86,12 +106,12 @@ DEVICE int32 round_to_integer(float64 x, TypeTag<int32>) { const float64 r = exa
 DEVICE int64 round_to_integer(float64 x, TypeTag<int64>) { const float64 r = exact_rint(x); return (r >= -9223372036854775808.0) & (r < 9223372036854775808.0) ? int64(r) : 0; }
 DEVICE int128 round_to_integer(float64 x, TypeTag<int128>) {
     const float64 r = exact_rint(x);
-    if (!((r > -1.7e38) & (r < 1.7e38))) return 0;
+    if (!((r >= -170141183460469231731687303715884105728.0) & (r < 170141183460469231731687303715884105728.0))) return 0;
     const uint64 bits = float64_bits(r);
     const int exponent = int((bits >> 52) & 2047) - 1075;
     const uint64 fraction = (bits & 0xFFFFFFFFFFFFFull) | 0x10000000000000ull;
-    int128 magnitude = exponent >= 0 ? int128(uint128(fraction) << exponent) : (exponent > -53 ? int128(fraction >> -exponent) : int128(0));
-    return r < 0 ? -magnitude : magnitude;
+    const uint128 magnitude = exponent >= 0 ? uint128(fraction) << exponent : uint128(exponent > -53 ? fraction >> -exponent : 0);
+    return int128(r < 0 ? uint128(0) - magnitude : magnitude);
 }
 
 DEVICE float64 one_nan(float64 x) { return x != x ? float64_from_bits(0x7FF8000000000000ull) : x; }

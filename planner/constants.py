@@ -67,7 +67,10 @@ def cast_constant(value: Any, source: SqlType, target: SqlType, zone: str = "") 
     if target.is_integer:
         return _checked(_rounded(value, source, 0), value, source, target)
     if target.kind == "DECIMAL":
-        return _checked(_rounded(value, source, target.scale), value, source, target)
+        rounded = _rounded(value, source, target.scale)
+        if source.is_float and rounded is not None and abs(rounded) >= float(10**target.precision):
+            rounded = None  # DuckDB refuses the double nearest to the power of ten, though it may be less
+        return _checked(rounded, value, source, target)
     if target.is_float:
         number = value / 10**source.scale if source.kind == "DECIMAL" else float(value)
         return _as_real(number) if target.kind == "REAL" else number

@@ -204,7 +204,7 @@ def _integer(value: int) -> tuple[str, tuple[SqlType, Any]]:
             return str(bits), (type_, value)
         if value == edge:
             wider = {32: BIGINT, 64: HUGEINT}.get(bits, type_)
-            return f"={bits}", ((wider, value) if bits < 128 else (DOUBLE, float(value)))
+            return f"={bits}", (wider, value)
     return str(value), (DOUBLE, float(value))
 
 

@@ -43,6 +43,13 @@ def RoundToInteger(x: Array) -> Array:
         return np.rint(np.asarray(x, np.float64))
 
 
+@opcode("{out} = {x} / {divisor}", [(R.F64, R.I128, R.I128)], cpp="float64_of_ratio(x, divisor)", forms=("vs",))
+def Ratio(x: Array, divisor: Array) -> Array:
+    """An integer divided by a positive one, rounded once: a DECIMAL as a double."""
+    whole = int(divisor)
+    return np.array([int(v) / whole for v in x], np.float64)
+
+
 @opcode(
     "{out} = {base} + {scale} * {stored}",
     [(o, s, o, o) for o in (R.I32, R.I64) for s in CODES],

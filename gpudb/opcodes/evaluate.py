@@ -34,7 +34,7 @@ def rounded_to(kind: RegisterType, values: Array) -> Array:
     """Whole floats as integers; 0 where they do not fit, and for NaN."""
     if kind is R.I128:
         out = np.empty(len(values), object)
-        out[:] = [int(v) if abs(v) < 1.7e38 else 0 for v in values.tolist()]
+        out[:] = [int(v) if -(2.0**127) <= v < 2.0**127 else 0 for v in values.tolist()]
         return out
     half = 2.0 ** (kind.width * 8 - 1)
     return np.where((values >= -half) & (values < half), values, 0.0).astype(kind.dtype)

@@ -9,7 +9,7 @@ from gpudb.planner.bind.casts import cast
 from gpudb.planner.bind.operators import arithmetic, compare, negate
 from gpudb.planner.constants import cast_constant
 from gpudb.planner.expressions import Call, Case, Expression, IsNull, Literal, Span
-from gpudb.types import BOOLEAN, INTEGER, NULL, TINYINT, SqlType, decimal
+from gpudb.types import BOOLEAN, HUGEINT, INTEGER, NULL, TINYINT, SqlType, decimal
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.expressions import ExpressionBinder
@@ -35,9 +35,13 @@ def decimal_call(
     DECIMAL(p, 0) for n below 0.
     """
     name = _NAMES.get(name, "")
-    if not name or not arguments or arguments[0].type.kind != "DECIMAL":
+    if not name or not arguments:
         return None
     value = arguments[0]
+    if value.type == HUGEINT and len(arguments) == 2 and name in ("round", "trunc"):
+        return _huge_to_tens(binder, name, value, arguments[1], span)
+    if value.type.kind != "DECIMAL":
+        return None
     if len(arguments) == 2 and name in ("round", "trunc"):
         return _to_places(binder, name, value, arguments[1], span)
     if len(arguments) != 1:
@@ -67,13 +71,7 @@ def _to_places(
     binder: ExpressionBinder, name: str, value: Expression, places: Expression, span: Span | None
 ) -> Expression:
     """round(x, n) and trunc(x, n) for a constant n, which the plan consumes."""
-    context = binder.context
-    if not isinstance(places, Literal):
-        raise NotSupportedError(f"{name} of a DECIMAL wants a constant number of places", span=places.span or span)
-    if not (places.type.is_integer or places.type.kind == "NULL" or (places.type.is_text and places.slot is not None)):
-        raise BindError(f"{name} wants a whole number of places, not {places.type}", span=places.span or span)
-    number = cast_constant(places.value, places.type, INTEGER)
-    context.consume(places)
+    number = _places(binder, name, value, places, span)
     if number is None:
         return Literal(NULL, None, span=span)
     if number >= value.type.scale > 0 or number >= 0 == value.type.scale:
@@ -81,6 +79,41 @@ def _to_places(
     if number >= 0:
         return _cut(binder, name, value, decimal(value.type.precision, number), span)
     return _to_tens(binder, name, value, -number, span)
+
+
+def _places(
+    binder: ExpressionBinder, name: str, value: Expression, places: Expression, span: Span | None
+) -> int | None:
+    """A constant number of places."""
+    if not isinstance(places, Literal):
+        raise NotSupportedError(f"{name} of {value.type} wants a constant number of places", span=places.span or span)
+    if not (places.type.is_integer or places.type.kind == "NULL" or (places.type.is_text and places.slot is not None)):
+        raise BindError(f"{name} wants a whole number of places, not {places.type}", span=places.span or span)
+    binder.context.consume(places)
+    found: int | None = cast_constant(places.value, places.type, INTEGER)
+    return found
+
+
+def _huge_to_tens(
+    binder: ExpressionBinder, name: str, value: Expression, places: Expression, span: Span | None
+) -> Expression:
+    """A HUGEINT to a multiple of 10**-places: halves go away from zero, or what is less than one is cut."""
+    number = _places(binder, name, value, places, span)
+    if number is None:
+        return Literal(NULL, None, span=span)
+    if number >= 0:
+        return value
+    if number < -38:
+        return Case(HUGEINT, (IsNull(BOOLEAN, value),), (Literal(HUGEINT, None),), Literal(HUGEINT, 0), span=span)
+    unit = Literal(HUGEINT, 10**-number)
+    quotient = Call(HUGEINT, "integer_divide", (value, unit), span=span)
+    if name == "round":
+        rest = Call(HUGEINT, "modulo", (value, unit), span=span)
+        half = 10**-number // 2
+        ends = (compare(binder.context, o, rest, Literal(HUGEINT, h)) for o, h in ((">=", half), ("<=", -half)))
+        step = Case(HUGEINT, tuple(ends), (Literal(HUGEINT, 1), Literal(HUGEINT, -1)), Literal(HUGEINT, 0))
+        quotient = Call(HUGEINT, "add", (quotient, step), span=span)
+    return Call(HUGEINT, "multiply", (quotient, unit), span=span)
 
 
 def _cut(binder: ExpressionBinder, name: str, value: Expression, target: SqlType, span: Span | None) -> Expression:
@@ -100,7 +133,8 @@ def _to_tens(binder: ExpressionBinder, name: str, value: Expression, tens: int, 
     if tens > type_.precision - type_.scale:
         return Case(target, (IsNull(BOOLEAN, value),), (Literal(target, None),), Literal(target, 0), span=span)
     if type_.precision + tens > 38:
-        raise NotSupportedError(f"{name} of {type_} to {-tens} places is not supported", span=span)
+        whole = cast(binder.context, _whole(binder, "trunc", value, decimal(type_.precision, 0), span), HUGEINT)
+        return cast(binder.context, _huge_to_tens(binder, name, whole, Literal(INTEGER, -tens), span), target)
     small_type = decimal(type_.precision + tens, type_.scale + tens)
     small = Call(small_type, "multiply", (value, Literal(decimal(tens, tens), 1)), span=span)
     cut = _cut(binder, name, small, target, span)
@@ -113,6 +147,14 @@ def _whole(binder: ExpressionBinder, name: str, value: Expression, target: SqlTy
         return value
     context = binder.context
     unit = Literal(decimal(target.scale + 1, target.scale), 1)
+    if value.type.precision > 18:  # a rounded number may be more than the digits hold that a comparison wants
+        rest = Call(value.type, "modulo", (value, Literal(value.type, 10 ** (value.type.scale - target.scale))))
+        cut = cast(context, Call(value.type, "subtract", (value, rest)), target)
+        if name == "trunc":
+            return cut
+        passed = compare(context, "<" if name == "floor" else ">", rest, Literal(value.type, 0))
+        moved = cast(context, arithmetic(context, "subtract" if name == "floor" else "add", cut, unit), target)
+        return Case(target, (passed,), (moved,), cut, span=span)
     rounded = cast(context, value, target)
 
     def corrected(operator: str, step: str) -> Expression:

@@ -34,7 +34,7 @@ from gpudb.planner.expressions import (
 )
 from gpudb.planner.logical import Node
 from gpudb.planner.tokens import POSITION, plain
-from gpudb.types import BOOLEAN, DOUBLE, NULL, VARCHAR
+from gpudb.types import BOOLEAN, DOUBLE, HUGEINT, NULL, VARCHAR
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.query import QueryBinder
@@ -163,13 +163,18 @@ class ExpressionBinder:
         return Column(type_, position - 1, name, span=span)
 
     def bind_literal(self, node: Any) -> Expression:
-        place = own_span(node)
-        literal = self.context.literal(place[0], place) if place is not None else None
-        if literal is not None and self.substitutions is None:
-            if literal.type == DOUBLE and str(node.this).isdigit() and literal.value < 2.0**128:
-                raise NotSupportedError("integers beyond HUGEINT (type UHUGEINT) are not supported", span=literal.span)
-            return literal
-        return self.constant(node)
+        literal = self.number_token(node)
+        if literal is None:
+            return self.constant(node)
+        too_wide = literal.type == DOUBLE and str(node.this).isdigit() and literal.value < 2.0**128
+        if too_wide or literal.type == HUGEINT and literal.value > HUGEINT.bounds[1]:
+            raise NotSupportedError("integers beyond HUGEINT (type UHUGEINT) are not supported", span=literal.span)
+        return literal
+
+    def number_token(self, node: Any) -> Literal | None:
+        """The token's constant as it is written: 2**127, which only its negative is a HUGEINT of, too."""
+        place = own_span(node) if node.key == "literal" and self.substitutions is None else None
+        return self.context.literal(place[0], place) if place is not None else None
 
     def constant(self, node: Any) -> Literal:
         """A literal that is part of the plan: text of a macro, or what `shape` leaves in the key."""
@@ -204,7 +209,8 @@ class ExpressionBinder:
     # --- Operators ---------------------------------------------------------------------------------------------------
 
     def bind_neg(self, node: Any) -> Expression:
-        operand = self.bind(node.this)
+        token = self.number_token(node.this)
+        operand = token if token is not None and token.type == HUGEINT else self.bind(node.this)
         span = operand.span and (max(0, operand.span[0] - 1), operand.span[1])
         return negate(self.context, operand, span)
 

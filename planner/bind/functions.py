@@ -17,11 +17,11 @@ from gpudb.planner.bind.decimals import decimal_call
 from gpudb.planner.bind.intervals import part_of_difference
 from gpudb.planner.bind.operators import compare
 from gpudb.planner.constants import interval_constant
-from gpudb.planner.expressions import Call, Case, Coalesce, Expression, Literal, Span
+from gpudb.planner.expressions import AggregateCall, Call, Case, Coalesce, Expression, IsNull, Literal, Span
 from gpudb.planner.tokens import INTERVAL_UNIT, INTERVAL_UNITS, plain
 from gpudb.settings import Settings
 from gpudb.time_zones import zone_name
-from gpudb.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType
+from gpudb.types import BOOLEAN, DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType
 from gpudb.version import __version__
 
 if TYPE_CHECKING:
@@ -268,7 +268,10 @@ def _date(binder: ExpressionBinder, name: str, arguments: list[Expression], span
 def _typeof(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
     if len(arguments) != 1:
         raise BindError("typeof wants one argument", span=span)
-    return Literal(VARCHAR, str(arguments[0].type), span=span)
+    name_of_type = Literal(VARCHAR, str(arguments[0].type), span=span)
+    if any(isinstance(part, AggregateCall) for part in arguments[0].walk()):  # there is one row a group still
+        return Case(VARCHAR, (IsNull(BOOLEAN, arguments[0]),), (name_of_type,), name_of_type, span=span)
+    return name_of_type
 
 
 def _common(binder: ExpressionBinder, arguments: list[Expression], span: Span | None) -> SqlType:

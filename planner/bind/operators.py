@@ -34,6 +34,7 @@ SYMBOLS = {
     "divide": "/",
     "integer_divide": "//",
     "modulo": "%",
+    "decimal_modulo": "%",
     "power": "^",
     "bit_and": "&",
     "bit_or": "|",
@@ -148,14 +149,16 @@ def _decimal_arithmetic(
                 f"scale of a DECIMAL product is larger than 38: {scale}", span=span, hint="cast an operand to DOUBLE"
             )
         precision = min(38, first.precision + second.precision)
-        if precision > 18 and max(first.precision, second.precision) <= 18 and scale <= 18:
+        if precision > 18 and max(first.precision, second.precision) <= 18 and scale < 18:
             precision = 18
         arguments = (cast(context, left, first), cast(context, right, second))
         return Call(decimal(precision, scale), name, arguments, span=span)
     scale = max(first.scale, second.scale)
     whole = max(first.precision - first.scale, second.precision - second.scale)
     if name == "modulo":
-        type_ = decimal(whole + scale, scale) if whole + scale <= 38 else DOUBLE
+        if whole + scale > 38:
+            return _call(context, "decimal_modulo", DOUBLE, left, right, span)
+        type_ = decimal(whole + scale, scale)
     else:
         type_ = decimal(min(38, whole + scale + 1), scale)
     return _call(context, name, type_, left, right, span)

@@ -19,7 +19,7 @@ from gpudb.planner.emit.group_keys import joined_words, word_value
 from gpudb.planner.emit.ranges import INT64, integer_register
 from gpudb.planner.expressions import AggregateCall, Cast, Column, Expression
 from gpudb.program import SLOT, BaseSlot, Operand, PlainSlot, RankTable, ScaleSlot, TableSlot
-from gpudb.record import record
+from gpudb.record import record, replace
 from gpudb.types import BIGINT, DOUBLE, RegisterType, SqlType
 
 R = RegisterType
@@ -355,11 +355,8 @@ class Feed:
             total = Value(call.type, found.type, found, present, low, high)
             if call.name == "sum":
                 return emitter.checked_range(total, call.type, call, f"overflow in sum to {call.type}")
-            numerator = emitter.in_register(total, R.F64)
+            numerator = emitter.as_double(replace(total, sql=value.sql))
             divisor = builder.make("Convert", R.F64, count)
-            if value.sql.kind == "DECIMAL" and value.sql.scale:
-                factor = builder.slot(PlainSlot(R.F64, 10.0**value.sql.scale))
-                divisor = builder.make("Multiply", R.F64, divisor, factor)
             return Value(DOUBLE, R.F64, builder.make("Divide", R.F64, numerator, divisor), present)
 
         return finish

@@ -17,7 +17,7 @@ from gpudb.planner.emit.builder import Value
 from gpudb.planner.emit.ranges import INT64, integer_register, within_bounds
 from gpudb.planner.emit.texts import TextEmitter
 from gpudb.planner.expressions import Expression, Literal
-from gpudb.program import SLOT, DaySlot, PlainSlot, ScaleSlot, Slot
+from gpudb.program import SLOT, DaySlot, Operand, PlainSlot, ScaleSlot, Slot
 from gpudb.types import RegisterType, SqlType
 
 R = RegisterType
@@ -170,11 +170,8 @@ class CastEmitter(TextEmitter):
         if value.sql.is_temporal:
             raise NotSupportedError(f"cannot cast {value.sql} to {target}", span=expression.span)
         if scale:
-            operand = self.in_register(value, R.F64)
-            divisor = self.builder.slot(PlainSlot(R.F64, 10.0**scale))
-            operand = self.builder.make("Divide", R.F64, self.builder.vector(operand), divisor)
-            operand = self.converted(operand, kind)
-            low, high = low / 10.0**scale, high / 10.0**scale
+            operand = self.converted(self.as_double(value), kind)
+            low, high = low / 10**scale, high / 10**scale
         else:
             operand = self.in_register(value, kind)
         if low is not None and value.sql.is_exact:
@@ -194,6 +191,17 @@ class CastEmitter(TextEmitter):
             low = low * margin if low < 0 else low / margin
             high = high * margin if high > 0 else high / margin
         return Value(target, kind, operand, value.valid, low, high)
+
+    def as_double(self, value: Value) -> Operand:
+        """An exact value as the nearest double, with the point where its type has it."""
+        scale = _scale_of(value.sql)
+        if not scale:
+            return self.in_register(value, R.F64)
+        if max(-value.low, value.high) <= 1 << 53 and scale <= 22:  # of two exact doubles the quotient is rounded once
+            operand = self.builder.vector(self.in_register(value, R.F64))
+            return self.builder.make("Divide", R.F64, operand, self.builder.slot(PlainSlot(R.F64, 10.0**scale)))
+        operand = self.builder.vector(self.in_register(value, R.I128))
+        return self.builder.make("Ratio", R.F64, operand, self.builder.slot(PlainSlot(R.I128, 10**scale)))
 
     def _from_float(self, value: Value, target: SqlType, try_: bool, expression: Expression) -> Value:
         if target.is_temporal:
@@ -246,4 +254,9 @@ def _float_limits(low: int, high: int) -> tuple[float, float]:
         lowest = math.nextafter(lowest, math.inf)
     if int(highest) > high:
         highest = math.nextafter(highest, -math.inf)
+    if low == -high and highest == float(
+        high + 1
+    ):  # a DECIMAL's: DuckDB refuses the double nearest to its power of ten
+        highest = math.nextafter(highest, -math.inf)
+        lowest = -highest
     return lowest, highest

@@ -587,7 +587,7 @@ class ExpressionEmitter(CastEmitter):
         valid = None
         for value in values:
             valid = self.builder.both(valid, value.valid)
-        if name == "integer_divide":
+        if name in FAIL_BY_ZERO:
             zero = self.builder.slot(PlainSlot(kind, 0.0))
             bad = self.builder.make("Eq", R.MASK, self.builder.vector(operands[1]), zero)
             self.fail_where(bad, valid, "DataError", "division by zero", expression)
@@ -757,7 +757,9 @@ class ExpressionEmitter(CastEmitter):
         return within_bounds(least, greatest, low, high)
 
 
-ARITHMETIC = frozenset("add subtract multiply divide integer_divide modulo negate bit_and bit_or bit_xor".split())
+ARITHMETIC = frozenset(
+    "add subtract multiply divide integer_divide modulo decimal_modulo negate bit_and bit_or bit_xor".split()
+)
 WORDS = {
     "add": "addition",
     "subtract": "subtraction",
@@ -769,6 +771,7 @@ WORDS = {
     "bit_or": "|",
     "bit_xor": "xor",
 }
+FAIL_BY_ZERO = ("integer_divide", "decimal_modulo")  # of floats, too
 FLOAT_OPCODES = {
     "add": "Add",
     "subtract": "Subtract",
@@ -776,6 +779,7 @@ FLOAT_OPCODES = {
     "divide": "Divide",
     "integer_divide": "Divide",  # a plain quotient too, but by zero it is an error
     "modulo": "FloatModulo",
+    "decimal_modulo": "FloatModulo",  # of decimals that no DECIMAL holds: by zero it is an error, too
     "negate": "Negate",
 }
 EXACT_OPCODES = {
@@ -799,7 +803,7 @@ def can_fail(expression: Expression) -> bool:
             return True
         if isinstance(node, Call):
             overload = node.overload
-            if node.name in ARITHMETIC and (not node.type.is_float or node.name == "integer_divide"):
+            if node.name in ARITHMETIC and (not node.type.is_float or node.name in FAIL_BY_ZERO):
                 return True
             if overload is not None and (overload.domain is not None or overload.kind == "text"):
                 return True

@@ -67,7 +67,7 @@ def float_bounds(name: str, values: list[Value]) -> tuple[float | None, float | 
     (a, b) = ends[0]
     if name == "negate":
         return -b, -a
-    if name in ("divide", "integer_divide", "modulo"):
+    if name in ("divide", "integer_divide", "modulo", "decimal_modulo"):
         return None, None
     (c, d) = ends[1]
     if name == "add":

@@ -73,7 +73,7 @@ def in_domain(variant: Variant, place: int, values: np.ndarray) -> np.ndarray:
     match variant.opcode.name, place:
         case "Lookup", 0:
             return values % values.dtype.type(TABLE_ROWS[variant.signature[1]] - 1)
-        case (("FloorDivide" | "DivideRounded" | "DivideCode"), 1):
+        case (("FloorDivide" | "DivideRounded" | "DivideCode" | "Ratio"), 1):
             if values.dtype == object:
                 return np.array([abs(v) // 2 + 1 for v in values], object)
             return np.abs(values // 2).astype(values.dtype) + values.dtype.type(1)
