@@ -98,13 +98,15 @@ class SqlType:
 
     @property
     def entries(self) -> pa.DataType:
-        """The Arrow type of values where a function runs over dictionary entries: a list is text there."""
+        """The Arrow type of values where a function runs over dictionary entries: a list is text there, an INTERVAL bits."""
+        if self.kind == "INTERVAL":
+            return pa.decimal128(38)
         return pa.string() if self.is_coded else self.arrow
 
     @property
     def is_exact(self) -> bool:
-        """True where a value is an integer times a constant: everything but floats, text and intervals."""
-        return self.is_integer or self.is_temporal or self.kind in ("DECIMAL", "BOOLEAN", "TIME")
+        """True where a value is an integer times a constant, or the bits of an INTERVAL: everything but floats and text."""
+        return self.is_integer or self.is_temporal or self.kind in ("DECIMAL", "BOOLEAN", "TIME", "INTERVAL")
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
@@ -122,6 +124,8 @@ class SqlType:
             return 0, 1
         if self.kind == "DATE":
             return -(1 << 31) + 1, (1 << 31) - 1
+        if self.kind == "INTERVAL":
+            return -(1 << 127), (1 << 127) - 1
         if self.kind == "TIME":
             return 0, 86_400_000_000
         if self.kind in ("TIMESTAMP", "TIMESTAMPTZ"):
@@ -146,6 +150,7 @@ class SqlType:
             "TIMESTAMP": RegisterType.I64,
             "TIMESTAMPTZ": RegisterType.I64,
             "VARCHAR": RegisterType.U32,
+            "INTERVAL": RegisterType.I128,
             "LIST": RegisterType.U32,
             "NULL": RegisterType.I32,
         }[self.kind]

@@ -193,6 +193,26 @@ NOINLINE int64 zone_offset(int64 x, const int64* RESTRICT table) {
     return is_infinite_timestamp(x) ? 0 : times[size - 1 + place];
 }
 
+/// An INTERVAL's 128 bits: months, days, microseconds, from the lowest (gpudb/functions/interval_values.py).
+DEVICE int128 interval_of(int64 months, int64 days, int64 microseconds) {
+    return int128(uint128(uint64(microseconds)) << 64 | uint128(uint64(uint32(days)) << 32 | uint32(months)));
+}
+DEVICE int32 interval_months(int128 x) { return int32(uint32(x)); }
+DEVICE int32 interval_days(int128 x) { return int32(uint32(uint64(x) >> 32)); }
+DEVICE int64 interval_microseconds(int128 x) { return int64(x >> 64); }
+
+DEVICE int128 interval_order(int128 x) {
+    return int128(int64(interval_months(x)) * 30 + interval_days(x)) * MICROSECONDS_A_DAY + interval_microseconds(x);
+}
+
+/// Whole days and the rest, both of the difference's sign.
+NOINLINE int128 interval_between(int64 stop, int64 start) {
+    const bool back = stop < start;
+    const uint64 size = back ? uint64(start) - uint64(stop) : uint64(stop) - uint64(start);
+    const int64 days = int64(size / uint64(MICROSECONDS_A_DAY)), rest = int64(size % uint64(MICROSECONDS_A_DAY));
+    return back ? interval_of(0, -days, -rest) : interval_of(0, days, rest);
+}
+
 NOINLINE int32 year_week(int32 x) {
     const int32 year = calendar_iso_year(x), week = calendar_iso_week(x);
     return year * 100 + (year > 0 ? week : -week);

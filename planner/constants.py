@@ -7,7 +7,6 @@ The binder turns literals into the type they meet; a cached plan that is run wit
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 from gpudb.calendar import MICROSECONDS_A_DAY
@@ -23,9 +22,10 @@ from gpudb.functions.cast_text import (
     parse_time,
     parse_timestamp,
 )
+from gpudb.functions.interval_values import UNITS, checked_interval, parse_interval
 from gpudb.functions.zoned import moved, parse_zoned, print_zoned
 from gpudb.planner.expressions import Literal
-from gpudb.types import DOUBLE, INTERVAL, TIMESTAMP, Interval, SqlType
+from gpudb.types import DOUBLE, TIMESTAMP, Interval, SqlType
 
 
 def literal_value(literal: Literal, raw: Any) -> Any:
@@ -190,61 +190,18 @@ def _as_real(number: float) -> float:
 
 # --- Intervals -------------------------------------------------------------------------------------------------------
 
-# unit -> (field of Interval, how many of the field's unit)
-_UNITS = {
-    "microseconds": ("microseconds", 1),
-    "milliseconds": ("microseconds", 1_000),
-    "seconds": ("microseconds", 1_000_000),
-    "minutes": ("microseconds", 60_000_000),
-    "hours": ("microseconds", 3_600_000_000),
-    "days": ("days", 1),
-    "weeks": ("days", 7),
-    "months": ("months", 1),
-    "quarters": ("months", 3),
-    "years": ("months", 12),
-    "decades": ("months", 120),
-    "centuries": ("months", 1_200),
-    "millennia": ("months", 12_000),
-}
-_FINER = {"months": ("days", 30), "days": ("microseconds", MICROSECONDS_A_DAY)}
-
-_UNIT_NAMES = {
-    name: unit
-    for unit, names in {
-        "microseconds": "microsecond microseconds us usec usecs",
-        "milliseconds": "millisecond milliseconds ms msec msecs",
-        "seconds": "second seconds s sec secs",
-        "minutes": "minute minutes m min mins",
-        "hours": "hour hours h hr hrs",
-        "days": "day days d dayofmonth",
-        "weeks": "week weeks w",
-        "months": "month months mon mons",
-        "quarters": "quarter quarters",
-        "years": "year years y yr yrs",
-        "decades": "decade decades dec decs",
-        "centuries": "century centuries cent c",
-        "millennia": "millennium millennia mil mils",
-    }.items()
-    for name in names.split()
-}
-
-_PIECE = re.compile(
-    r"\s*(?:(?P<sign>[+-]?)(?P<hours>\d+):(?P<minutes>\d{1,2})(?::(?P<seconds>\d{1,2}(?:\.\d*)?))?"
-    r"|(?P<number>[+-]?\s*\d+)(?P<fraction>\.\d*)?\s*(?P<unit>[A-Za-z]+))"
-)
-
 
 def interval_constant(unit: str, value: Any, source: SqlType) -> Interval | None:
     """INTERVAL value UNIT: to_days and its kin.  Fractions are cut, but for seconds and milliseconds, as in DuckDB."""
     if value is None:
         return None
     number = cast_constant(value, source, DOUBLE)
-    field, factor = _UNITS[unit]
+    field, factor = UNITS[unit]
     if unit in ("seconds", "milliseconds"):
         amount = round(number * factor)
     else:
         amount = math.trunc(number) * factor
-    return _interval(**{field: amount})
+    return checked_interval(**{field: amount})
 
 
 def interval_microseconds(value: Interval) -> int:
@@ -256,60 +213,4 @@ def interval_type(unit: str) -> str:
     """The integer type that the printed form of INTERVAL x UNIT casts x to, '' where it stays DOUBLE."""
     if unit in ("seconds", "milliseconds"):
         return ""
-    return "BIGINT" if _UNITS[unit][0] == "microseconds" else "INTEGER"
-
-
-def parse_interval(text: str) -> Interval | None:
-    """'1 year 2 months -3 days 04:05:06.7', 'ago' at the end turns the sign; None where it is no interval."""
-    rest = text.strip()
-    sign = 1
-    if rest.lower().endswith(" ago"):
-        rest, sign = rest[:-4].rstrip(), -1
-    totals = {"months": 0, "days": 0, "microseconds": 0}
-    position = 0
-    if not rest:
-        return None
-    while position < len(rest):
-        match = _PIECE.match(rest, position)
-        if match is None:
-            return None
-        position = match.end()
-        if match["hours"] is not None:
-            seconds = match["seconds"] or "0"
-            whole, _, fraction = seconds.partition(".")
-            time = (int(match["hours"]) * 3600 + int(match["minutes"]) * 60 + int(whole)) * 1_000_000
-            time += int((fraction + "000000")[:6])
-            totals["microseconds"] += -time if match["sign"] == "-" else time
-            continue
-        unit = _UNIT_NAMES.get(match["unit"].lower())
-        if unit is None:
-            return None
-        field, factor = _UNITS[unit]
-        digits = match["number"].replace(" ", "")
-        totals[field] += int(digits) * factor
-        if match["fraction"] and len(match["fraction"]) > 1:
-            _add_fraction(totals, field, factor, match["fraction"], digits.startswith("-"))
-    try:
-        return _interval(**{name: sign * total for name, total in totals.items()})
-    except OutOfRangeError:
-        return None
-
-
-def _add_fraction(totals: dict[str, int], field: str, factor: int, fraction: str, negative: bool) -> None:
-    """Carry a unit's fraction to whole units of the field, and the rest to finer fields (a month counts 30 days)."""
-    numerator, denominator = int(fraction[1:]) * factor * (-1 if negative else 1), 10 ** (len(fraction) - 1)
-    while True:
-        whole = abs(numerator) // denominator * (1 if numerator >= 0 else -1)
-        totals[field] += whole
-        numerator -= whole * denominator
-        if not numerator or field not in _FINER:
-            return
-        field, scale = _FINER[field]
-        numerator *= scale
-
-
-def _interval(months: int = 0, days: int = 0, microseconds: int = 0) -> Interval:
-    limit = 1 << 31
-    if not (-limit <= months < limit and -limit <= days < limit and abs(microseconds) < 1 << 63):
-        raise OutOfRangeError(f"value does not fit into {INTERVAL}")
-    return Interval(months, days, microseconds)
+    return "BIGINT" if UNITS[unit][0] == "microseconds" else "INTEGER"

@@ -15,6 +15,7 @@ import pyarrow as pa
 from gpudb import compute as pc
 from gpudb import types
 from gpudb.errors import ConversionError, InterfaceError, NotSupportedError
+from gpudb.functions.interval_values import from_arrow, to_arrow
 from gpudb.storage.column import WIDE, Chunk, as_wide
 from gpudb.storage.dictionary import Dictionary
 from gpudb.storage.text_words import text_buffers, text_order
@@ -59,6 +60,8 @@ def sql_type(arrow_type: pa.DataType, column: str = "") -> SqlType:
         return types.decimal(arrow_type.precision, arrow_type.scale)
     if pa.types.is_timestamp(arrow_type):
         return types.TIMESTAMP if arrow_type.tz is None else types.TIMESTAMPTZ
+    if pa.types.is_duration(arrow_type) or pa.types.is_interval(arrow_type):
+        return types.INTERVAL
     found = ARROW_TO_SQL.get(arrow_type)
     if found is None:
         raise NotSupportedError(f"columns of this Arrow type are not supported: column {column!r} of type {arrow_type}")
@@ -159,11 +162,13 @@ def arrow_array(chunk: Chunk, kind: SqlType, dictionary: Dictionary | None) -> p
         return _texts(values.astype(np.int32), validity, dictionary)
     if kind.kind == "BOOLEAN":
         values = np.packbits(values.astype(np.uint8), bitorder="little")
-    elif kind.kind == "HUGEINT" or kind.kind == "DECIMAL":
+    elif kind.kind in ("HUGEINT", "DECIMAL", "INTERVAL"):
         values = as_wide(values)
     else:
         values = np.ascontiguousarray(values.astype(_native_dtype(kind), copy=False))
-    array = pa.Array.from_buffers(kind.arrow, chunk.rows, [validity, pa.py_buffer(values)], chunk.null_count)
+    array = pa.Array.from_buffers(kind.entries, chunk.rows, [validity, pa.py_buffer(values)], chunk.null_count)
+    if kind.kind == "INTERVAL":
+        array = to_arrow(array)
     return pa.chunked_array([array], type=kind.arrow)
 
 
@@ -184,7 +189,7 @@ def _without_wrappers(array: pa.Array) -> pa.Array:
 
 def _cast(array: pa.Array, kind: SqlType) -> pa.Array:
     """`array` in the SQL type's Arrow form; an inexact cast is a ConversionError."""
-    if array.type == kind.arrow:
+    if array.type == kind.arrow or (kind.kind == "INTERVAL" and pa.types.is_duration(array.type)):
         return array
     if pa.types.is_dictionary(array.type):
         array = _without_wrappers(array.dictionary_decode())
@@ -214,6 +219,8 @@ def _fixed_width_values(array: pa.Array, kind: SqlType) -> Plain:
     buffer = array.buffers()[1]
     if kind.kind == "BOOLEAN":
         return _bits(buffer, array.offset, rows), present
+    if kind.kind == "INTERVAL":
+        return from_arrow(array).view(WIDE), present
     if kind.kind in ("HUGEINT", "DECIMAL"):
         wide = np.frombuffer(buffer, dtype=WIDE)[array.offset : array.offset + rows]
         low = wide["low"].view(np.int64)

@@ -12,7 +12,7 @@ from gpudb.functions.cast_text import print_values
 from gpudb.functions.lists import printed
 from gpudb.functions.zoned import zoned_texts
 from gpudb.storage.csv_dialect import option_flag
-from gpudb.types import TIME
+from gpudb.types import INTERVAL, TIME
 
 _OPTIONS = frozenset("header delim delimiter sep separator quote escape null nullstr force_quote compression".split())
 _COMPRESSIONS = {"gzip": "gzip", "gz": "gzip", "zstd": "zstd", "none": None, "uncompressed": None, "auto": None}
@@ -38,6 +38,8 @@ def value_texts(column: pa.Array) -> pa.Array:
         return column
     if pa.types.is_floating(kind):
         return float_texts(column)
+    if pa.types.is_interval(kind):
+        return print_values(column, INTERVAL)
     if pa.types.is_time(kind):
         return print_values(column.cast(pa.time64("us")), TIME)
     if pa.types.is_timestamp(kind) and kind.tz is not None:
@@ -112,8 +114,6 @@ class CsvWriter:
     def _texts(self, column: pa.Array, forced: bool) -> pa.Array:
         """One column as CSV fields; a NULL becomes the text that stands for it."""
         kind = column.type
-        if pa.types.is_interval(kind):
-            raise NotSupportedError("an INTERVAL column cannot be written to CSV: cast it to VARCHAR")
         is_list = pa.types.is_list(kind)
         texts = printed(column, value_texts) if is_list else value_texts(column)
         if pa.types.is_string(kind) or is_list or forced:

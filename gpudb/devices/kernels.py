@@ -617,7 +617,7 @@ class KernelDevice:
             data = pa.py_buffer(packed)
         else:
             data = pa.py_buffer(self.to_host(values, np.uint8, rows * kind.width))
-        return pa.Array.from_buffers(sql.arrow, rows, [bits if bits is None else pa.py_buffer(bits), data], nulls)
+        return pa.Array.from_buffers(sql.entries, rows, [bits if bits is None else pa.py_buffer(bits), data], nulls)
 
     def _packed(self, masks: Any, rows: int) -> tuple[np.ndarray, int]:
         target, ones = self.empty(-(-rows // 8) + 8), self.zeros(8)

@@ -185,7 +185,7 @@ class ReferenceDevice:
             data = pa.py_buffer(b"".join(int(v).to_bytes(16, "little", signed=True) for v in values))
         else:
             data = pa.py_buffer(np.ascontiguousarray(values))
-        return pa.Array.from_buffers(sql.arrow, rows, [bits, data], nulls)
+        return pa.Array.from_buffers(sql.entries, rows, [bits, data], nulls)
 
 
 def spelled_out(codes: np.ndarray, valid: np.ndarray, dictionary: Any) -> tuple[pa.Buffer, pa.Buffer]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudb.functions import bits, conditional, date, math, pattern, text, time_of_day, zoned
+from gpudb.functions import bits, conditional, date, intervals, math, pattern, text, time_of_day, zoned
 from gpudb.functions.registry import FUNCTIONS, Function, Overload
 from gpudb.types import SqlType
 
@@ -17,6 +17,7 @@ __all__ = [
     "bits",
     "conditional",
     "date",
+    "intervals",
     "lookup",
     "math",
     "names",

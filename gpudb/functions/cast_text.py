@@ -18,6 +18,7 @@ import pyarrow as pa
 from gpudb import compute
 from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import ConversionError, NotSupportedError
+from gpudb.functions.interval_values import from_arrow, packed, parse_interval, unpacked, words_of
 from gpudb.types import Interval, SqlType
 
 SPACES = " \t\n\v\f\r"
@@ -62,7 +63,7 @@ def print_values(values: pa.Array, source: SqlType) -> pa.Array:
         case "TIMESTAMP":
             return _print_microseconds(values.cast(pa.int64()))
         case "INTERVAL":
-            printed = [None if v is None else print_interval(_interval(v)) for v in values.to_pylist()]
+            printed = [None if v is None else print_interval(v) for v in _intervals(values)]
         case _:
             raise NotSupportedError(f"cast to VARCHAR from {source}")
     return pa.array(printed, pa.string())
@@ -224,9 +225,14 @@ def print_interval(value: Interval) -> str:
     return " ".join(parts)
 
 
-def _interval(value: Any) -> Interval:
-    """An Arrow month-day-nano value."""
-    return Interval(value.months, value.days, value.nanoseconds // 1000)
+def _intervals(values: pa.Array) -> list[Interval | None]:
+    """An array of month_day_nano, or of an INTERVAL's bits."""
+    words = (words_of if pa.types.is_decimal(values.type) else from_arrow)(values).reshape(-1, 2).tolist()
+    present = values.is_valid().to_pylist()
+    return [
+        unpacked((low & (1 << 64) - 1) | high << 64) if p else None
+        for (low, high), p in zip(words, present, strict=True)
+    ]
 
 
 def civil(days: int) -> tuple[int, int, int]:
@@ -302,7 +308,11 @@ def parse_values(values: pa.Array, target: SqlType, *, try_: bool = False) -> pa
         case "TIMESTAMP":
             parse = parse_timestamp
         case "INTERVAL":
-            raise NotSupportedError("cast of VARCHAR to INTERVAL")
+
+            def parse(text: str) -> int | None:
+                value = parse_interval(text)
+                return None if value is None else packed(value)
+
         case _:
             raise NotSupportedError(f"cast of VARCHAR to {target}")
     parsed = []
@@ -328,11 +338,11 @@ def _array(values: Sequence[Any], target: SqlType) -> pa.Array:
         case "DECIMAL":
             scaled = [None if v is None else Decimal(v).scaleb(-target.scale, _WIDE) for v in values]
             return pa.array(scaled, target.arrow)
-        case "HUGEINT":
+        case "HUGEINT" | "INTERVAL":
             # Arrow makes no decimal of the 39 digits that HUGEINT may have, but holds them.
             data = b"".join((v or 0).to_bytes(16, "little", signed=True) for v in values)
             valid = np.packbits([v is not None for v in values], bitorder="little")
-            return pa.Array.from_buffers(target.arrow, len(values), [pa.py_buffer(valid), pa.py_buffer(data)])
+            return pa.Array.from_buffers(target.entries, len(values), [pa.py_buffer(valid), pa.py_buffer(data)])
     return pa.array(values, target.arrow)
 
 

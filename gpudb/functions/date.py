@@ -883,7 +883,8 @@ def _later(x: Array, interval: Interval) -> tuple[Array, Array]:
     return value, fits
 
 
-def _interval_fits(x: Array, interval: Interval) -> Array:
+def interval_fits(x: Array, interval: Interval) -> Array:
+    """Whether x plus an interval is a TIMESTAMP."""
     return infinite_timestamp(x) | _later(x, interval)[1]
 
 
@@ -896,7 +897,7 @@ def _negated(interval: Interval) -> Interval:
     cpp="add_interval(x, interval_months, interval_days, interval_microseconds)",
     domain=(
         "add_interval_fits(x, interval_months, interval_days, interval_microseconds)",
-        _interval_fits,
+        interval_fits,
         "timestamp out of range",
     ),
     monotone=True,
@@ -915,7 +916,7 @@ def add_interval(x: Array, interval: Interval) -> Array:
     cpp="add_interval(x, -interval_months, -interval_days, -interval_microseconds)",
     domain=(
         "add_interval_fits(x, -interval_months, -interval_days, -interval_microseconds)",
-        lambda x, interval: _interval_fits(x, _negated(interval)),
+        lambda x, interval: interval_fits(x, _negated(interval)),
         "timestamp out of range",
     ),
     monotone=True,

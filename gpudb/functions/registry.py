@@ -27,7 +27,7 @@ from gpudb.record import record
 from gpudb.types import SqlType
 
 KINDS = frozenset(
-    "BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT REAL DOUBLE DATE TIME TIMESTAMP TIMESTAMPTZ VARCHAR INTERVAL".split()
+    "BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT REAL DOUBLE DATE TIME TIMESTAMP TIMESTAMPTZ VARCHAR INTERVAL SPAN".split()
 )
 ARGUMENT_KINDS = KINDS | {"DECIMAL", "ANY"}
 
@@ -116,7 +116,7 @@ def parse_type(text: str) -> SqlType:
     if match:
         return SqlType("DECIMAL", int(match[1]), int(match[2]))
     assert text in KINDS, f"unknown type in a signature: {text}"
-    return SqlType(text)
+    return SqlType("INTERVAL" if text == "SPAN" else text)
 
 
 def _overloads(name: str, kind: str, signature: str, **rest: Any) -> list[Overload]:
@@ -148,8 +148,8 @@ def scalar(
     NULL in any argument gives NULL; `domain` and `null_when` say where it fails or is NULL otherwise.  The C++ expression
     sees each argument in the register type of its SQL type (`SqlType.register`) under the body's parameter name; it must
     be harmless for any bits, as rows that do not count are computed too.  What it and the body give is converted to the
-    result's register type.  An INTERVAL argument is a constant: the body gets a `gpudb.types.Interval`, and C++ sees
-    `x_months`, `x_days` (int32) and `x_microseconds` (int64) for a parameter `x`.
+    result's register type.  A SPAN is an INTERVAL as its bits; an INTERVAL argument is a constant: the body gets a
+    `gpudb.types.Interval`, and C++ sees `x_months`, `x_days` (int32) and `x_microseconds` (int64) for a parameter `x`.
 
     name  the SQL name, where the body's own will not do
     more  add these overloads to a function that exists

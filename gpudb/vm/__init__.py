@@ -18,6 +18,7 @@ from gpudb import compute as pc
 from gpudb import errors
 from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, StepProfile, Work
 from gpudb.errors import InternalError
+from gpudb.functions.interval_values import packed, to_arrow
 from gpudb.functions.list_spelling import lists
 from gpudb.program import (
     MORE_THAN_ONE_ROW,
@@ -436,6 +437,8 @@ class Machine:
         dictionaries: list[Dictionary | None] = []
         for k, sql in enumerate(step.types):
             cells = [self.constant(row[k]) for row in step.rows]
+            if sql.kind == "INTERVAL":
+                cells = [None if c is None else packed(c) for c in cells]
             dictionary = None
             numbers: list[Any] = [0 if c is None else c for c in cells]
             kind = R.U32 if sql.is_coded else sql.register
@@ -599,7 +602,7 @@ def export(
         for output, sql in zip(sink.values, types, strict=True):
             dictionary = machine.texts.dictionary(output.dictionary) if output.dictionary is not None else None
             array = machine.device.export(emitted, output.column, output.validity, sql, dictionary, start, rows)
-            array = lists(array, sql) if sql.kind == "LIST" else array
+            array = lists(array, sql) if sql.kind == "LIST" else to_arrow(array) if sql.kind == "INTERVAL" else array
             wanted = schema.field(len(arrays)).type
             arrays.append(array if array.type == wanted else array.cast(wanted))  # a time zone changes no bits
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)

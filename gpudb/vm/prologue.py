@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpudb.calendar import MICROSECONDS_A_DAY
+from gpudb.functions.interval_values import packed
 from gpudb.program import (
     BaseSlot,
     CodeSlot,
@@ -33,7 +34,7 @@ from gpudb.program import (
     TranslationTable,
 )
 from gpudb.storage.column import Chunk, padded_copy
-from gpudb.types import RegisterType
+from gpudb.types import Interval, RegisterType
 from gpudb.vm.texts import Texts
 
 R = RegisterType
@@ -74,6 +75,8 @@ class Prologue:
                 return value
             case ConstantSlot(expression=expression):
                 value = self._constant(expression)
+                if isinstance(value, Interval):
+                    return packed(value)
                 return 0 if value is None else value
             case ConstantIntervalSlot(expression=expression, part=part):
                 return getattr(self._constant(expression), part)

@@ -19,6 +19,7 @@ from gpudb import compute as pc
 from gpudb.errors import DatabaseError, DataError, NotSupportedError
 from gpudb.functions import list_spelling
 from gpudb.functions.cast_text import parse_values, print_values
+from gpudb.functions.interval_values import packed
 from gpudb.functions.lists import WHOLE
 from gpudb.program import (
     MOST_PAIRS,
@@ -36,7 +37,7 @@ from gpudb.program import (
 from gpudb.record import record
 from gpudb.storage.column import padded_copy
 from gpudb.storage.dictionary import Dictionary
-from gpudb.types import BIGINT, RegisterType, SqlType
+from gpudb.types import BIGINT, Interval, RegisterType, SqlType
 
 KEPT_RESULTS = 256
 AT_ONCE = 1 << 16  # entries that a function is evaluated over between two looks at the ledger
@@ -309,6 +310,7 @@ def _domain_values(domain: Any) -> pa.Array:
         value = domain.expression
         if domain.type.is_float:
             return pa.array([value or 0.0], domain.type.arrow)
+        value = packed(value) if isinstance(value, Interval) else value
         return from_integers(np.array([value or 0], object), domain.type)
     return from_integers(np.arange(domain.low, domain.high + 1, dtype=np.int64), domain.type)
 
@@ -317,11 +319,11 @@ def from_integers(values: np.ndarray, sql: SqlType) -> pa.Array:
     """Arrow values of an exact SQL type from the integers behind it."""
     if sql.kind == "BOOLEAN":
         return pa.array(values != 0)
-    if sql.kind in ("DECIMAL", "HUGEINT"):
+    if sql.kind in ("DECIMAL", "HUGEINT", "INTERVAL"):
         words = np.empty((len(values), 2), np.int64)
         words[:, 0] = [(int(v) + (1 << 63)) % (1 << 64) - (1 << 63) for v in values]
         words[:, 1] = [int(v) >> 64 for v in values]
-        return pa.Array.from_buffers(sql.arrow, len(values), [None, pa.py_buffer(words)])
+        return pa.Array.from_buffers(sql.entries, len(values), [None, pa.py_buffer(words)])
     dtype = np.dtype(f"i{sql.arrow.bit_width // 8}")
     with np.errstate(all="ignore"):
         narrow = values.astype(dtype)
@@ -454,7 +456,7 @@ def _settled(function: TextFunction, result: pa.Array, failed: np.ndarray, error
     if count:
         values[:count] = to_numbers(result, sql)
     high = None
-    if sql.kind in ("DECIMAL", "HUGEINT"):
+    if sql.kind in ("DECIMAL", "HUGEINT", "INTERVAL"):
         high = np.zeros(max(1, count), np.int64)
         if count:
             high[:count] = _words(result, sql)[1::2] + (values[:count] < 0)  # the low word counts as signed
@@ -464,7 +466,7 @@ def _settled(function: TextFunction, result: pa.Array, failed: np.ndarray, error
 
 def _words(result: pa.Array, sql: SqlType) -> np.ndarray:
     """(2n,) int64: low and high words of a 128-bit Arrow array."""
-    wide = result.cast(sql.arrow)
+    wide = result.cast(sql.entries)
     return np.frombuffer(wide.buffers()[1], np.int64)[2 * wide.offset : 2 * (wide.offset + len(wide))]
 
 
@@ -478,7 +480,7 @@ def to_numbers(result: pa.Array, sql: SqlType) -> np.ndarray:
         return np.asarray(result.cast(pa.float64()))
     if sql.kind == "BOOLEAN":
         return np.asarray(result).astype(np.int64)
-    if sql.kind in ("DECIMAL", "HUGEINT"):
+    if sql.kind in ("DECIMAL", "HUGEINT", "INTERVAL"):
         return _words(result, sql)[::2].copy()
     if sql.kind == "DATE":
         return np.asarray(result.cast(pa.date32()).cast(pa.int32()).fill_null(0)).astype(np.int64)

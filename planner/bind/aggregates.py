@@ -10,6 +10,7 @@ from gpudb.planner.bind import lists
 from gpudb.planner.bind.casts import as_boolean, cast, implicit_cost
 from gpudb.planner.bind.context import join_spans, own_span, span_of
 from gpudb.planner.bind.folding import folded
+from gpudb.planner.bind.intervals import comparable
 from gpudb.planner.expressions import (
     AggregateCall,
     Case,
@@ -22,7 +23,19 @@ from gpudb.planner.expressions import (
     conjunction,
     conjuncts,
 )
-from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType, decimal
+from gpudb.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    HUGEINT,
+    INTEGER,
+    INTERVAL,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    SqlType,
+    decimal,
+)
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.expressions import ExpressionBinder
@@ -558,10 +571,13 @@ def _typed(
         elif not type_.is_integer:
             raise _wrong_type(written, arguments, span)
         return AggregateCall(value.type, name, (value,), span=span)
+    if name in ("min", "max") and type_ == INTERVAL:
+        return AggregateCall(type_, f"arg_{name}", (value, comparable(context, value)), span=span)
     if name in ("min", "max", "any_value", "first", "last"):
         return AggregateCall(type_, name, (value,), span=span)
     if name in ("arg_min", "arg_max"):
-        return AggregateCall(type_, name, tuple(arguments), span=span)
+        key = comparable(context, arguments[1]) if arguments[1].type == INTERVAL else arguments[1]
+        return AggregateCall(type_, name, (value, key), span=span)
     if name == "sum":
         return _sum(binder, written, value, span)
     for argument in arguments:

@@ -156,6 +156,8 @@ def as_boolean(context: Context, expression: Expression) -> Expression:
 def implicit_cost(context: Context, expression: Expression, target: str) -> int | None:
     """What it costs to let an argument pass as a kind of type: 0 as it is, None where it needs CAST."""
     source = expression.type
+    if source.kind == "INTERVAL" and target in ("INTERVAL", "SPAN"):  # a constant, or one that differs from row to row
+        return int(isinstance(expression, Literal) != (target == "INTERVAL"))
     if source.kind == target or target == "ANY":
         return 0
     if source.kind == "NULL":

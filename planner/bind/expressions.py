@@ -10,6 +10,7 @@ from gpudb.errors import BindError, DataError, NotSupportedError
 from gpudb.planner.bind import functions, lists
 from gpudb.planner.bind.casts import as_boolean, bind_type, case_type, cast, comparison_type, order_type
 from gpudb.planner.bind.context import Context, Enclosing, join_spans, own_span, span_of
+from gpudb.planner.bind.intervals import in_type
 from gpudb.planner.bind.names import OPPOSITES, chain, describe
 from gpudb.planner.bind.operators import arithmetic, bit_not, compare, concatenate, negate
 from gpudb.planner.bind.over import Over
@@ -311,7 +312,7 @@ class ExpressionBinder:
         if type_ is None:
             shown = ", ".join(str(operand.type) for operand in operands)
             raise BindError(f"cannot compare these types: {shown}", span=span)
-        value, low, high = (cast(self.context, operand, type_) for operand in operands)
+        value, low, high = in_type(self.context, operands, type_)
         terms = (
             Comparison(BOOLEAN, ">=", value, low, span=join_spans(value.span, low.span)),
             Comparison(BOOLEAN, "<=", value, high, span=join_spans(value.span, high.span)),
@@ -333,7 +334,7 @@ class ExpressionBinder:
         if type_ is None:
             shown = ", ".join(dict.fromkeys(str(operand.type) for operand in operands))
             raise BindError(f"cannot compare these types: {shown}", span=span)
-        argument, *items = (cast(self.context, operand, type_) for operand in operands)
+        argument, *items = in_type(self.context, operands, type_)
         literals = tuple(item for item in items if isinstance(item, Literal))
         if len(literals) == len(items):
             if len(items) == 1:

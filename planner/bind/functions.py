@@ -14,14 +14,14 @@ from gpudb.planner.bind import aggregates, lists, unnest, windows
 from gpudb.planner.bind.casts import as_boolean, as_decimal, cast, common_type, implicit_cost
 from gpudb.planner.bind.context import Context, join_spans, not_found, own_span
 from gpudb.planner.bind.decimals import decimal_call
-from gpudb.planner.bind.intervals import part_of_difference
+from gpudb.planner.bind.intervals import interval_of_unit, part_of_difference
 from gpudb.planner.bind.operators import compare
 from gpudb.planner.constants import interval_constant
 from gpudb.planner.expressions import AggregateCall, Call, Case, Coalesce, Expression, IsNull, Literal, Span
 from gpudb.planner.tokens import INTERVAL_UNIT, INTERVAL_UNITS, plain
 from gpudb.settings import Settings
 from gpudb.time_zones import zone_name
-from gpudb.types import BOOLEAN, DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType
+from gpudb.types import BOOLEAN, DATE, DOUBLE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType
 from gpudb.version import __version__
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _wanted(overload: Overload, count: int) -> tuple[str, ...]:
 
 def _argument(context: Context, argument: Expression, kind: str) -> Expression:
     """The argument in the type that an overload wants."""
-    if kind == "ANY" or argument.type.kind == kind:
+    if kind in ("ANY", "SPAN") or argument.type.kind == kind:
         return argument
     if kind == "DECIMAL":
         return cast(context, argument, as_decimal(argument.type))
@@ -246,6 +246,8 @@ def _extreme(binder: ExpressionBinder, name: str, arguments: list[Expression], s
     if len(arguments) == 1:
         return arguments[0]
     type_ = _common(binder, arguments, span)
+    if type_ == INTERVAL:
+        raise NotSupportedError(f"{name} of INTERVALs is not supported", span=span)
     function = lookup(name)
     overload = resolve(binder.context, function, arguments) if function is not None else None
     return Call(
@@ -370,21 +372,21 @@ def _to_unit(binder: ExpressionBinder, name: str, arguments: list[Expression], s
     """to_days(3) is INTERVAL 3 DAYS."""
     if len(arguments) != 1:
         raise BindError(f"{name} wants one argument", span=span)
-    return _interval_of(name.removeprefix("to_"), arguments[0])
+    return _interval_of(binder, name.removeprefix("to_"), arguments[0])
 
 
 def _interval(binder: ExpressionBinder, unit: str, node: Any) -> Expression:
     """INTERVAL x UNIT."""
-    return _interval_of(unit, binder.bind(node))
+    return _interval_of(binder, unit, binder.bind(node))
 
 
-def _interval_of(unit: str, operand: Expression) -> Expression:
+def _interval_of(binder: ExpressionBinder, unit: str, operand: Expression) -> Expression:
     span = operand.span
     if isinstance(operand, Literal):
         value = interval_constant(unit, operand.value, operand.type)
         steps = (*operand.steps, (unit, operand.type, INTERVAL)) if operand.slot is not None else ()
         return Literal(INTERVAL, value, operand.slot, steps, span=span)
-    raise NotSupportedError("INTERVAL of an expression is not supported", span=span, hint="use a constant")
+    return interval_of_unit(binder.context, unit, cast(binder.context, operand, DOUBLE))
 
 
 def _date_part(binder: ExpressionBinder, name: str, node: Any, place: Span | None) -> Expression:

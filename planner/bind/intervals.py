@@ -1,20 +1,23 @@
-"""Intervals: constants beside dates, and differences of timestamps where something is made of them at once.
+"""Intervals: beside dates, with each other and with numbers; and differences of timestamps.
 
-No column holds an INTERVAL.  A constant is an argument of date arithmetic; the difference of two timestamps is a number of
-microseconds, of which a part is taken, or which is compared with a constant.
+A constant beside a date is an argument of its opcode.  The difference of two timestamps of which a part is taken at once, or
+that is compared with a constant, is a number of microseconds.  Any other INTERVAL is 128 bits, and arithmetic of its parts.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import NotSupportedError
 from gpudb.functions import lookup
+from gpudb.functions.interval_values import UNITS
 from gpudb.planner.bind.casts import cast
+from gpudb.planner.bind.spelled import spelled
 from gpudb.planner.constants import interval_microseconds
 from gpudb.planner.expressions import Call, Expression, Literal, Span
 from gpudb.time_zones import UTC
-from gpudb.types import BIGINT, INTERVAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Interval
+from gpudb.types import BIGINT, DOUBLE, HUGEINT, INTERVAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Interval, SqlType
 
 if TYPE_CHECKING:
     from gpudb.planner.bind.context import Context
@@ -36,21 +39,22 @@ _PARTS = {
 
 def shifted(context: Context, name: str, moment: Expression, interval: Expression, span: Span | None) -> Expression:
     """DATE or TIMESTAMP + or - INTERVAL: the registry's add_interval or subtract_interval of a TIMESTAMP."""
-    if not isinstance(interval, Literal):
-        raise NotSupportedError("an INTERVAL beside a date must be a constant", span=interval.span or span)
     if moment.type == TIMESTAMPTZ:
         return _shifted_moment(context, name, moment, interval, span)
     function = lookup(f"{name}_interval")
     assert function is not None, "the registry has add_interval and subtract_interval"
-    overload = next(found for found in function.overloads if found.arguments == ("TIMESTAMP", "INTERVAL"))
+    kind = "INTERVAL" if isinstance(interval, Literal) else "SPAN"
+    overload = next(found for found in function.overloads if found.arguments == ("TIMESTAMP", kind))
     arguments = (cast(context, moment, TIMESTAMP), interval)
     return Call(overload.result, function.name, arguments, overload, span=span)
 
 
 def _shifted_moment(
-    context: Context, name: str, moment: Expression, interval: Literal, span: Span | None
+    context: Context, name: str, moment: Expression, interval: Expression, span: Span | None
 ) -> Expression:
     """Months and days go by the session's clocks, microseconds by UTC: those come last, but first where anything goes back."""
+    if not isinstance(interval, Literal):
+        raise NotSupportedError(f"an INTERVAL beside a {TIMESTAMPTZ} must be a constant", span=interval.span or span)
     context.consume(interval)
     value = interval.value
     if value is None:
@@ -97,6 +101,12 @@ def part_of_difference(
     return expand(binder, (("x", "y"), sql), list(difference.arguments), span)
 
 
+def in_type(context: Context, operands: list[Expression], type_: SqlType) -> list[Expression]:
+    """Operands in the type in which they are compared: INTERVALs as what they compare by, all in one type of integers."""
+    found = [cast(context, operand, type_) for operand in operands]
+    return [cast(context, comparable(context, one), HUGEINT) for one in found] if type_ == INTERVAL else found
+
+
 def comparable(context: Context, expression: Expression) -> Expression:
     """An INTERVAL as the BIGINT microseconds it compares by: a month counts 30 days, a day 24 hours."""
     if isinstance(expression, Literal):
@@ -111,4 +121,48 @@ def comparable(context: Context, expression: Expression) -> Expression:
             Call(BIGINT, function.name, (moment,), overload, span=moment.span) for moment in expression.arguments
         ]
         return Call(BIGINT, "subtract", tuple(numbers), span=expression.span)
-    raise NotSupportedError("comparison of this INTERVAL is not supported", span=expression.span)
+    return spelled(context, "interval_order(x)", expression.span, x=expression)
+
+
+_PLUS = "interval_of(interval_months(x) {0} interval_months(y), interval_days(x) {0} interval_days(y),"
+_PLUS += " interval_microseconds(x) {0} interval_microseconds(y))"
+_TIMES = "interval_of(interval_months(x) * n, interval_days(x) * n, interval_microseconds(x) * n)"
+# what is left of whole months are days, what is left of whole days microseconds
+_MONTHS = "(interval_months(x) * n)"
+_DAYS = f"(interval_days(x) * n + ({_MONTHS} - trunc({_MONTHS})) * 30)"
+_REST = f"(interval_microseconds(x) * n + ({_DAYS} - trunc({_DAYS})) * {MICROSECONDS_A_DAY})"
+_SCALED = f"interval_of(trunc({_MONTHS})::BIGINT, trunc({_DAYS})::BIGINT, {_REST}::BIGINT)"
+
+
+def sum_of_intervals(context: Context, name: str, x: Expression, y: Expression, span: Span | None) -> Expression:
+    """INTERVAL + INTERVAL or INTERVAL - INTERVAL, part by part."""
+    return spelled(context, _PLUS.format("+" if name == "add" else "-"), span, x=x, y=y)
+
+
+def scaled_interval(context: Context, name: str, x: Expression, number: Expression, span: Span | None) -> Expression:
+    """INTERVAL * number, part by part where it is an integer; INTERVAL / number."""
+    if name == "multiply" and number.type.is_integer and number.type != HUGEINT:
+        return spelled(context, _TIMES, span, x=x, n=cast(context, number, BIGINT))
+    n = cast(context, number, DOUBLE)
+    return spelled(context, _SCALED if name == "multiply" else _SCALED.replace("* n", "/ n"), span, x=x, n=n)
+
+
+def negated_interval(context: Context, x: Expression, span: Span | None) -> Expression:
+    """- INTERVAL."""
+    return spelled(context, _TIMES, span, x=x, n=Literal(BIGINT, -1))
+
+
+def interval_of_unit(context: Context, unit: str, number: Expression) -> Expression:
+    """to_days(number) and its kin, of a DOUBLE: fractions are cut, but for seconds and milliseconds."""
+    field, factor = UNITS[unit]
+    rounded = unit in ("seconds", "milliseconds")
+    amount = f"round(n * {factor})::BIGINT" if rounded else f"trunc(n)::BIGINT * {factor}"
+    parts = ", ".join(amount if field == part else "0" for part in ("months", "days", "microseconds"))
+    return spelled(context, f"interval_of({parts})", number.span, n=number)
+
+
+def difference(context: Context, stop: Expression, start: Expression, span: Span | None) -> Expression:
+    """TIMESTAMP - TIMESTAMP."""
+    function = lookup("interval_between")
+    assert function is not None, "the registry has interval_between"
+    return Call(INTERVAL, "subtract", (stop, start), function.overloads[0], span=span)

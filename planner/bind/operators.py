@@ -8,7 +8,14 @@ from gpudb.functions import lookup
 from gpudb.functions.registry import Overload
 from gpudb.planner.bind.casts import as_decimal, cast, common_type, comparison_type, order_type
 from gpudb.planner.bind.context import Context, join_spans
-from gpudb.planner.bind.intervals import comparable, shifted
+from gpudb.planner.bind.intervals import (
+    comparable,
+    difference,
+    negated_interval,
+    scaled_interval,
+    shifted,
+    sum_of_intervals,
+)
 from gpudb.planner.bind.spelled import spelled
 from gpudb.planner.expressions import Call, Comparison, Expression, Literal, Span
 from gpudb.types import (
@@ -51,8 +58,10 @@ def arithmetic(context: Context, name: str, left: Expression, right: Expression)
         return _time_arithmetic(context, name, left, right, span)
     if name in ("add", "subtract") and _is_date_arithmetic(left.type, right.type):
         return _date_arithmetic(context, name, left, right, span)
-    if name == "multiply" and INTERVAL in (left.type, right.type):
-        raise NotSupportedError("INTERVAL times a number is not supported", span=span, hint="write one constant")
+    if name == "multiply" and right.type == INTERVAL:
+        left, right = right, left
+    if name in ("multiply", "divide") and left.type == INTERVAL and right.type.is_numeric:
+        return scaled_interval(context, name, left, right, span)
     for operand in (left, right):
         literal_text = operand.type.is_text and context.is_literal_token(operand)
         if not (operand.type.is_numeric or operand.type.kind == "NULL" or literal_text):
@@ -197,7 +206,7 @@ def _date_arithmetic(context: Context, name: str, left: Expression, right: Expre
     if one in (TIMESTAMP, TIMESTAMPTZ) and context.is_literal_token(right) and other.is_text and name == "add":
         return shifted(context, name, left, cast(context, right, INTERVAL), span)
     if one == INTERVAL and other == INTERVAL:
-        return Call(INTERVAL, name, (left, right), span=span)
+        return sum_of_intervals(context, name, left, right, span)
     if one == DATE and (other.kind == "NULL" or other.kind in ("TINYINT", "SMALLINT", "INTEGER")):
         return Call(DATE, name, (left, cast(context, right, INTEGER)), span=span)
     if one in (TIMESTAMP, TIMESTAMPTZ) and other.kind == "NULL":
@@ -213,7 +222,7 @@ def _date_arithmetic(context: Context, name: str, left: Expression, right: Expre
         if TIMESTAMPTZ in (one, other):
             raise NotSupportedError(f"{one} minus {other} is not supported", span=span, hint="cast both to TIMESTAMP")
         if one.is_temporal and other.is_temporal:
-            return Call(INTERVAL, name, (cast(context, left, TIMESTAMP), cast(context, right, TIMESTAMP)), span=span)
+            return difference(context, cast(context, left, TIMESTAMP), cast(context, right, TIMESTAMP), span)
     raise _no_operator(name, left, right, span)
 
 
@@ -224,7 +233,7 @@ def negate(context: Context, operand: Expression, span: Span | None) -> Expressi
         return Literal(BIGINT, None, span=span)
     if not type_.is_numeric:
         if type_ == INTERVAL:
-            raise NotSupportedError("minus before an INTERVAL is not supported", span=span)
+            return negated_interval(context, operand, span)
         raise BindError(f"no operator - for {type_}", span=span)
     if isinstance(operand, Literal) and context.is_literal_token(operand):
         value = -operand.value

@@ -105,8 +105,6 @@ class StatementBinder:
         if kind is None:
             raise BindError(f"column has no type: {name}", span=span_of(definition.this))
         type_ = bind_type(self.context, kind)
-        if type_.kind == "INTERVAL":
-            raise NotSupportedError("columns of type INTERVAL are not supported", span=span_of(kind))
         return name, type_
 
     def default(self, definition: Any, type_: SqlType) -> str | None:

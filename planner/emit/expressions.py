@@ -20,7 +20,7 @@ import numpy as np
 
 from gpudb.calendar import FIRST_DAY, LAST_DAY, MICROSECONDS_A_DAY
 from gpudb.errors import NotSupportedError
-from gpudb.functions.registry import Overload
+from gpudb.functions.registry import Overload, parse_type
 from gpudb.instruction_set import function_opcode_name
 from gpudb.planner.emit.builder import PipelineBuilder, Value
 from gpudb.planner.emit.casts import CastEmitter, out_of_range
@@ -140,8 +140,6 @@ class ExpressionEmitter(CastEmitter):
                 return self._case(expression)
             case Coalesce(arguments=arguments):
                 return self._coalesce(expression.type, arguments)
-            case Call() if expression.type.kind == "INTERVAL":
-                raise NotSupportedError("an INTERVAL that is no constant is not supported here", span=expression.span)
             case Call(name=name, arguments=arguments, overload=overload):
                 return self._call(expression, name, arguments, overload)
             case _ if expression.type == BOOLEAN:
@@ -152,7 +150,7 @@ class ExpressionEmitter(CastEmitter):
         """A constant in a parameter slot."""
         sql = literal.type
         if literal.value is None:
-            kind = R.U32 if sql.is_coded else sql.register if sql.kind != "INTERVAL" else R.I64
+            kind = R.U32 if sql.is_coded else sql.register
             zero = self.builder.slot(PlainSlot(kind, 0))
             never = self.builder.vector(self.builder.slot(PlainSlot(R.MASK, 0)))
             low, high = (0, 0) if not sql.is_float else (0.0, 0.0)
@@ -165,7 +163,7 @@ class ExpressionEmitter(CastEmitter):
             known = float(literal.value) if literal.slot is None and math.isfinite(literal.value) else None
             return Value(sql, sql.register, self._constant(literal, sql.register), None, known, known)
         if sql.kind == "INTERVAL":
-            raise NotSupportedError("an INTERVAL stands only in date arithmetic", span=literal.span)
+            return Value(sql, R.I128, self._constant(literal, R.I128), None, *sql.bounds)
         if sql.kind == "BOOLEAN":
             return Value(sql, R.MASK, self._constant(literal, R.MASK), None, 0, 1)
         low, high = (literal.value, literal.value) if literal.slot is None else literal_range(literal)
@@ -569,7 +567,7 @@ class ExpressionEmitter(CastEmitter):
     def _call(self, expression: Call, name: str, arguments: tuple[Expression, ...], overload: Overload | None) -> Value:
         if name in ("greatest", "least"):
             return self._extreme(expression, name == "greatest")
-        if name in ARITHMETIC:
+        if name in ARITHMETIC and expression.type.kind != "INTERVAL":
             values = [self.value(a) for a in arguments]
             if expression.type.is_float:
                 return self._float_arithmetic(name, expression.type, values, expression)
@@ -703,7 +701,7 @@ class ExpressionEmitter(CastEmitter):
                 continue
             value = self.value(argument)
             valid = self.builder.both(valid, value.valid)
-            operands.append(self.in_register(self.decoded(value), SqlType(kind).register))
+            operands.append(self.in_register(self.decoded(value), parse_type(kind).register))
         if overload.null_when is not None:  # before the domain: a row that is NULL does not fail
             null = self.builder.make(function_opcode_name(overload, "null"), R.MASK, *operands)
             present = self.builder.make("Not", R.MASK, null)
@@ -743,7 +741,7 @@ class ExpressionEmitter(CastEmitter):
         first = self.value(arguments[0])
         if len(arguments) != 1 or not first.sql.is_exact or first.low is None:
             return low, high
-        dtype = SqlType(overload.arguments[0]).register.dtype
+        dtype = parse_type(overload.arguments[0]).register.dtype
         given = np.array([first.low, first.high], dtype)
         defined = np.ones(2, bool)
         if overload.null_when is not None:

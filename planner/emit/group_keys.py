@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from gpudb.errors import NotSupportedError
 from gpudb.planner.emit.builder import Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.ranges import integer_register
@@ -65,8 +64,6 @@ def make_key(emitter: ExpressionEmitter, value: Value) -> Key:
         return Key(value, 0, value.high + 1)
     if value.sql.is_float:
         return Key(value, 0, 1 << 64)
-    if value.sql.kind == "INTERVAL":
-        raise NotSupportedError("GROUP BY an INTERVAL is not supported")
     low, high = value.low, value.high
     if value.stored is not None and not value.stored.encoded and 0 <= low <= high // 2:
         low = 0  # the stored value is the code: nothing to subtract

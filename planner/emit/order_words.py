@@ -7,7 +7,7 @@ from gpudb.planner.emit.builder import Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.logical import SortKey
 from gpudb.program import Operand, PlainSlot
-from gpudb.types import BIGINT, RegisterType
+from gpudb.types import BIGINT, HUGEINT, RegisterType
 
 R = RegisterType
 
@@ -20,6 +20,9 @@ def sort_words(emitter: ExpressionEmitter, value: Value, descending: bool, nulls
         return Value(BIGINT, R.I64, operand, None)
 
     words: list[Value] = []
+    if value.sql.kind == "INTERVAL":
+        bits = builder.vector(emitter.in_register(value, R.I128))
+        value = Value(HUGEINT, R.I128, builder.make("interval_order:SPAN", R.I128, bits), value.valid, *HUGEINT.bounds)
     if value.sql.is_coded:
         parts = [builder.make("Convert", R.I64, builder.vector(emitter.ranks(value)))]
     else:

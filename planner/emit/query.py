@@ -505,6 +505,8 @@ class QueryEmitter:
         stream = self.stream(node.input)
         emitter = stream.emitter()
         key_values = [emitter.value(key) for key in node.keys]
+        if any(value.sql.kind == "INTERVAL" for value in key_values):
+            raise NotSupportedError("GROUP BY an INTERVAL is not supported: '1 month' equals '30 days'")
         keys = GroupKeys.plan([make_key(emitter, value) for value in key_values], stream.row_bound)
         one = not node.keys
         accumulators = Accumulators(one, stream.row_bound, self.exact)
@@ -577,6 +579,8 @@ class QueryEmitter:
             alive = stream.builder.both(alive, emitter.true(call.filter))
         for argument in arguments:
             alive = stream.builder.both(alive, argument.valid)
+        if any(value.sql.kind == "INTERVAL" for value in arguments):
+            raise NotSupportedError("DISTINCT INTERVALs are not supported: '1 month' equals '30 days'")
         inner_keys = [make_key(emitter, value) for value in (*values, *arguments)]
         inner = GroupKeys.plan(inner_keys, stream.row_bound)
         located = inner.locate(emitter, [*values, *arguments], alive)
@@ -680,6 +684,7 @@ EXPORT_REGISTER = {
     "BIGINT": R.I64,
     "HUGEINT": R.I128,
     "DECIMAL": R.I128,
+    "INTERVAL": R.I128,
     "DATE": R.I32,
     "TIME": R.I64,
     "TIMESTAMP": R.I64,
@@ -700,9 +705,6 @@ def emit_program(
     stream = emitter.stream(plan)
     stream.compact()
     expressions = stream.emitter()
-    for name, sql in plan.columns:
-        if sql.kind == "INTERVAL":
-            raise NotSupportedError(f"INTERVAL results are not supported: column {name}")
     values = [export_form(expressions, stream.values[k]) for k in range(len(plan.columns))]
     result, _ = emitter.emit(stream, values)
     program = Program(

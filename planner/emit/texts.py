@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from gpudb.errors import NotSupportedError
 from gpudb.functions import lists as list_functions
 from gpudb.functions.registry import Overload
 from gpudb.planner.emit.builder import PipelineBuilder, Value
@@ -184,10 +183,6 @@ class TextEmitter:
             pattern[0] = 0
         if any(argument.is_null for argument in varying):
             return self.literal(Literal(sql, None))
-        if any(argument.sql.kind == "INTERVAL" for argument in varying):
-            raise NotSupportedError(
-                f"{name}() of an INTERVAL that is no constant is not supported", span=expression.span
-            )
         index, domains, high = self._indexed(varying, constant, valid)
         return self._looked_up(
             TextFunction(name, overload, domains, tuple(pattern), sql, try_), index, valid, high, expression

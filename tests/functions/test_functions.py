@@ -175,7 +175,8 @@ def functions() -> list[Function]:
 
 
 def overloads() -> list[Overload]:
-    return [o for f in functions() for o in f.overloads]
+    """All but those over INTERVALs of rows, which `tests/sql/types/intervals.test` compares."""
+    return [o for f in functions() for o in f.overloads if "SPAN" not in o.arguments]
 
 
 def name_of(overload: Overload) -> str:
@@ -194,6 +195,7 @@ OURS = (
     "monthname_of",
     "at_time_zone",
     "time_of_microseconds",
+    "interval_",
     "zoned_",
     "try_zoned_",
 )

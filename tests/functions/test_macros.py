@@ -30,7 +30,9 @@ KNOWN = {
 def typed_macros() -> Iterator[Overload]:
     for function in {id(f): f for f in FUNCTIONS.values()}.values():
         yield from (
-            o for o in function.overloads if o.kind == "macro" and "TIMESTAMPTZ" not in (*o.arguments, o.result.kind)
+            o
+            for o in function.overloads
+            if o.kind == "macro" and not {"TIMESTAMPTZ", "SPAN"} & {*o.arguments, o.result.kind}
         )
 
 
