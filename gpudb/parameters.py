@@ -10,6 +10,7 @@ from typing import Any
 from gpudb.errors import InterfaceError, ParameterValueError
 from gpudb.types import (
     BIGINT,
+    BLOB,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -51,6 +52,8 @@ def typed_parameter(value: Any) -> tuple[SqlType, Any]:
             return DOUBLE, value
         case str():
             return VARCHAR, value
+        case bytes() | bytearray() | memoryview():
+            return BLOB, bytes(value).decode("latin-1")
         case Decimal():
             return _decimal(value)
         case datetime.datetime():

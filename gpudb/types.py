@@ -55,7 +55,7 @@ class SqlType:
     """One SQL type.  `precision` and `scale` are set for DECIMAL only, `child`, the type of its elements, for LIST.
 
     kind  BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIME TIMESTAMP TIMESTAMPTZ
-          VARCHAR INTERVAL LIST NULL (the type of a bare NULL literal before it meets another type)
+          VARCHAR BLOB INTERVAL LIST NULL (the type of a bare NULL literal before it meets another type)
     """
 
     kind: str
@@ -93,8 +93,8 @@ class SqlType:
 
     @property
     def is_coded(self) -> bool:
-        """True where values are codes of a dictionary: texts, and lists as `functions.list_spelling` spells them."""
-        return self.kind in ("VARCHAR", "LIST")
+        """True where values are codes of a dictionary: texts, and bytes and lists as `functions` spells them."""
+        return self.kind in ("VARCHAR", "BLOB", "LIST")
 
     @property
     def entries(self) -> pa.DataType:
@@ -150,6 +150,7 @@ class SqlType:
             "TIMESTAMP": RegisterType.I64,
             "TIMESTAMPTZ": RegisterType.I64,
             "VARCHAR": RegisterType.U32,
+            "BLOB": RegisterType.U32,
             "INTERVAL": RegisterType.I128,
             "LIST": RegisterType.U32,
             "NULL": RegisterType.I32,
@@ -177,6 +178,7 @@ class SqlType:
             "TIMESTAMP": pa.timestamp("us"),
             "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
             "VARCHAR": pa.string(),
+            "BLOB": pa.binary(),
             "INTERVAL": pa.month_day_nano_interval(),
             "NULL": pa.int32(),
         }[self.kind]
@@ -195,6 +197,7 @@ TIME = SqlType("TIME")
 TIMESTAMP = SqlType("TIMESTAMP")
 TIMESTAMPTZ = SqlType("TIMESTAMPTZ")
 VARCHAR = SqlType("VARCHAR")
+BLOB = SqlType("BLOB")
 INTERVAL = SqlType("INTERVAL")
 NULL = SqlType("NULL")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import ConversionError, NotSupportedError, OutOfRangeError
+from gpudb.functions.blob import parse_blob, print_blob
 from gpudb.functions.cast_text import (
     INFINITE_MICROSECONDS,
     parse_boolean,
@@ -58,6 +59,8 @@ def cast_constant(value: Any, source: SqlType, target: SqlType, zone: str = "") 
         return value
     if "TIMESTAMPTZ" in (source.kind, target.kind):
         return _zoned(value, source, target, zone)
+    if source.kind == "BLOB" and target.is_text:
+        return print_blob(value)
     if source.is_text:
         return _from_text(value, target)
     if target.kind == "BOOLEAN" and source.is_numeric:
@@ -93,6 +96,8 @@ def can_cast_constant(source: SqlType, target: SqlType) -> bool:
         return target.kind != "NULL"
     if source.is_numeric or source.kind == "BOOLEAN":
         return target.is_numeric or target.kind == "BOOLEAN"
+    if source.kind == "BLOB":
+        return target.is_text
     return source.is_temporal and (target.is_temporal or (source.kind, target.kind) == ("TIMESTAMP", "TIME"))
 
 
@@ -127,6 +132,7 @@ def _from_text(text: str, target: SqlType) -> Any:
         value = parse_interval(text)
     else:
         parse = {
+            "BLOB": parse_blob,
             "BOOLEAN": parse_boolean,
             "REAL": parse_real,
             "DOUBLE": parse_double,

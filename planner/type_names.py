@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpudb.types import (
     BIGINT,
+    BLOB,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -34,6 +35,7 @@ TYPE_NAMES = {
         TIME: "time",
         TIMESTAMP: "timestamp datetime timestamp_us",
         TIMESTAMPTZ: "timestamptz",
+        BLOB: "blob bytea binary varbinary",
         VARCHAR: "varchar text string char bpchar nvarchar",
         INTERVAL: "interval",
     }.items()
@@ -51,7 +53,7 @@ TYPE_NAMES |= {
 
 # Types that the dialect knows and this engine does not have.
 KNOWN_TYPES = frozenset(
-    """utinyint usmallint uinteger ubigint uhugeint uint8 uint16 uint32 uint64 uint128 blob bytea binary varbinary bit
+    """utinyint usmallint uinteger ubigint uhugeint uint8 uint16 uint32 uint64 uint128 bit
     bitstring timetz time_ns timestamp_s timestamp_ms timestamp_ns uuid guid json enum list struct map union
     array row variant geometry bignum varint""".split()
 )

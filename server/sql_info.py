@@ -194,6 +194,7 @@ NULLABLE, SEARCHABLE, BASIC = 1, 3, 2
 TYPES: dict[str, tuple[int, int | None, bool, int | None, int | None, int | None]] = {
     "BOOLEAN": (-7, 1, False, None, None, None),
     "TINYINT": (-6, 3, False, 10, 0, 0),
+    "BLOB": (-4, None, True, None, None, None),
     "BIGINT": (-5, 19, False, 10, 0, 0),
     "HUGEINT": (2, 38, False, 10, 0, 0),
     "DECIMAL": (3, 38, False, 10, 0, 38),

@@ -15,6 +15,7 @@ import pyarrow as pa
 from gpudb import compute as pc
 from gpudb import types
 from gpudb.errors import ConversionError, InterfaceError, NotSupportedError
+from gpudb.functions import blob
 from gpudb.functions.interval_values import from_arrow, to_arrow
 from gpudb.storage.column import WIDE, Chunk, as_wide
 from gpudb.storage.dictionary import Dictionary
@@ -44,6 +45,9 @@ ARROW_TO_SQL = {
     pa.time32("ms"): types.TIME,
     pa.time64("us"): types.TIME,
     pa.time64("ns"): types.TIME,
+    pa.binary(): types.BLOB,
+    pa.large_binary(): types.BLOB,
+    pa.binary_view(): types.BLOB,
     pa.string(): types.VARCHAR,
     pa.large_string(): types.VARCHAR,
     pa.string_view(): types.VARCHAR,
@@ -60,6 +64,8 @@ def sql_type(arrow_type: pa.DataType, column: str = "") -> SqlType:
         return types.decimal(arrow_type.precision, arrow_type.scale)
     if pa.types.is_timestamp(arrow_type):
         return types.TIMESTAMP if arrow_type.tz is None else types.TIMESTAMPTZ
+    if pa.types.is_fixed_size_binary(arrow_type):
+        return types.BLOB
     if pa.types.is_duration(arrow_type) or pa.types.is_interval(arrow_type):
         return types.INTERVAL
     found = ARROW_TO_SQL.get(arrow_type)
@@ -128,8 +134,10 @@ def plain_values(column: ArrowColumn, kind: SqlType, dictionary: Dictionary | No
     """
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     chunks = [chunk for chunk in (_without_wrappers(chunk) for chunk in chunks) if len(chunk)]
-    if kind.is_text:
+    if kind.is_coded:
         assert dictionary is not None, "a text column comes with its dictionary"
+        if kind.kind == "BLOB":
+            chunks = [blob.spelled(_plain_bytes(chunk)) for chunk in chunks]
         return _text_values(chunks, dictionary)
     return concatenate([_fixed_width_values(_cast(chunk, kind), kind) for chunk in chunks], kind), None
 
@@ -157,9 +165,12 @@ def arrow_array(chunk: Chunk, kind: SqlType, dictionary: Dictionary | None) -> p
     values = chunk.values()
     if present is not None:
         values = np.where(present, values, np.zeros((), values.dtype))
-    if kind.is_text:
+    if kind.is_coded:
         assert dictionary is not None, "a text column comes with its dictionary"
-        return _texts(values.astype(np.int32), validity, dictionary)
+        found = _texts(values.astype(np.int32), validity, dictionary)
+        if kind.kind == "BLOB":
+            return pa.chunked_array([blob.to_arrow(chunk) for chunk in found.chunks], type=kind.arrow)
+        return found
     if kind.kind == "BOOLEAN":
         values = np.packbits(values.astype(np.uint8), bitorder="little")
     elif kind.kind in ("HUGEINT", "DECIMAL", "INTERVAL"):
@@ -176,6 +187,11 @@ def _native_dtype(kind: SqlType) -> np.dtype:
     """NumPy's dtype of the buffer of a fixed-width Arrow array; DATE in int32 days, timestamps in int64 microseconds."""
     temporal = {"DATE": np.int32, "TIME": np.int64, "TIMESTAMP": np.int64, "TIMESTAMPTZ": np.int64}
     return np.dtype(temporal.get(kind.kind) or kind.arrow.to_pandas_dtype())
+
+
+def _plain_bytes(array: pa.Array) -> pa.Array:
+    """An array of bytes, which a file may hold as a dictionary, as pa.binary()."""
+    return (array.dictionary_decode() if pa.types.is_dictionary(array.type) else array).cast(pa.binary())
 
 
 def _without_wrappers(array: pa.Array) -> pa.Array:

@@ -8,10 +8,11 @@ decimal(p, s), 0 <= s <= p   DECIMAL(p, s) up to 38 digits
 date32, date64               DATE
 time s, ms, us, ns           TIME, nanoseconds cut to microseconds
 timestamp s, ms, us, ns      TIMESTAMP, nanoseconds rounded to microseconds; with a zone TIMESTAMP WITH TIME ZONE
+binary, large_binary, binary_view, fixed_size_binary           BLOB
 string, large_string, string_view, and dictionaries of them    VARCHAR
 dictionaries of other types  their values' type
 null                         INTEGER, as DuckDB has it
-anything else                refused when the column is read: durations, binary, nested types
+anything else                refused when the column is read: durations, nested types
 """
 
 from __future__ import annotations
@@ -139,6 +140,8 @@ def convert_column(column: pa.Array, mapping: ColumnMapping, path: str) -> pa.Ar
         column = column.dictionary.take(column.indices)
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)
+    if mapping.sql_type.kind == "BLOB" and not pa.types.is_string(column.type):
+        return column.cast(pa.binary())
     if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
         column = column.cast(pa.string())
     if pa.types.is_string(column.type):

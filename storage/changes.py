@@ -96,7 +96,7 @@ def with_rows_behind(
 
 def with_column(table: TableVersion, name: str, kind: SqlType, value: pa.ChunkedArray) -> TableVersion:
     """The version with one more column, which holds `value` (one row, in the type's Arrow form) in every row."""
-    (values, present), dictionary = arrow.plain_values(value, kind, Dictionary.empty() if kind.is_text else None)
+    (values, present), dictionary = arrow.plain_values(value, kind, Dictionary.empty() if kind.is_coded else None)
     groups = []
     for group in table.row_groups:
         mask = None if present is None else np.repeat(present, group.rows)

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from gpudb import compute as pc
 from gpudb.errors import BindError, NotSupportedError
+from gpudb.functions.blob import blob_texts
 from gpudb.functions.cast_text import print_values
 from gpudb.functions.lists import printed
 from gpudb.functions.zoned import zoned_texts
@@ -38,6 +39,8 @@ def value_texts(column: pa.Array) -> pa.Array:
         return column
     if pa.types.is_floating(kind):
         return float_texts(column)
+    if pa.types.is_binary(kind):
+        return blob_texts(column)
     if pa.types.is_interval(kind):
         return print_values(column, INTERVAL)
     if pa.types.is_time(kind):
@@ -116,7 +119,7 @@ class CsvWriter:
         kind = column.type
         is_list = pa.types.is_list(kind)
         texts = printed(column, value_texts) if is_list else value_texts(column)
-        if pa.types.is_string(kind) or is_list or forced:
+        if pa.types.is_string(kind) or pa.types.is_binary(kind) or is_list or forced:
             texts = self._quoted(texts, forced)
         return pc.fill_null(texts, self._null)
 

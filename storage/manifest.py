@@ -24,8 +24,10 @@ from gpudb.storage.table import Columns
 from gpudb.types import RegisterType, SqlType
 
 MAGIC = "gpudb-manifest"
-# 2 knows views, schemas and defaults, 3 producers, 4 constraints and integers of 128 bits; written as the least it needs
-MANIFEST_FORMAT = 4
+# 2 knows views, schemas and defaults, 3 producers, 4 constraints and integers of 128 bits,
+# 5 columns of LATER_KINDS; written as the least it needs
+MANIFEST_FORMAT = 5
+LATER_KINDS = frozenset(("TIME", "TIMESTAMPTZ", "INTERVAL", "BLOB"))
 FULL_EVERY = 64  # versions from one full manifest to the next
 NAME = re.compile(r"[0-9]{20}\.json")
 
@@ -155,6 +157,8 @@ def read_chain(newest: int, read: Callable[[int], bytes], base: Manifest | None,
 
 
 def _format_of(tables: Tables, definitions: Definitions) -> int:
+    if any(kind.kind in LATER_KINDS for table in tables.values() for _, kind in table.columns):
+        return 5
     if any(isinstance(definition, Constraints) for definition in definitions.values()):
         return 4
     if any(_holds_wide(table) for table in tables.values()):

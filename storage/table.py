@@ -83,7 +83,7 @@ class TableVersion:
     def empty(name: str, columns: Columns) -> TableVersion:
         """A table without rows."""
         return TableVersion(
-            name, columns, (), tuple(Dictionary.empty() if kind.is_text else None for _, kind in columns)
+            name, columns, (), tuple(Dictionary.empty() if kind.is_coded else None for _, kind in columns)
         )
 
     @cached_property
@@ -136,7 +136,7 @@ class TableVersion:
             for place, chunk in zip(positions, group.chunks, strict=True):
                 chunks[place] = chunk
             groups.append(replace(group, chunks=tuple(chunks)))
-        dictionaries: list[Dictionary | None] = [Dictionary.empty() if k.is_text else None for _, k in columns]
+        dictionaries: list[Dictionary | None] = [Dictionary.empty() if k.is_coded else None for _, k in columns]
         for place, dictionary in zip(positions, self.dictionaries, strict=True):
             dictionaries[place] = dictionary
         return TableVersion(self.name, columns, tuple(groups), tuple(dictionaries))
@@ -157,7 +157,7 @@ def conform_column(chunks: list[Chunk], kind: SqlType) -> list[Chunk]:
     dtype = widest(chunk.dtype for chunk in chunks)
     if dtype is not None and any(_beyond_64_bits(chunk) for chunk in chunks):  # a constant one, beside others
         dtype = WIDE
-    plain = kind.is_text or kind.is_float or _fits_plainly(chunks, dtype)
+    plain = kind.is_coded or kind.is_float or _fits_plainly(chunks, dtype)
     ones = None
     if any(chunk.has_validity for chunk in chunks):
         without = [chunk.rows for chunk in chunks if not chunk.has_validity]
@@ -217,7 +217,7 @@ def column_layout(chunks: list[Chunk], kind: SqlType, dictionary: Dictionary | N
     encoded = dtype is not None and any(chunk.encoded for chunk in chunks)
     minima = [chunk.minimum for chunk in chunks if chunk.minimum is not None]
     maxima = [chunk.maximum for chunk in chunks if chunk.maximum is not None]
-    if kind.is_text:
+    if kind.is_coded:
         distinct = power_of_two(max(1, len(dictionary or ())))
         last = distinct - 1 if minima else None
         return ColumnLayout(stored, has_nulls, 0 if minima else None, last, encoded, distinct)
@@ -283,7 +283,7 @@ class TableBuilder:
         self._piece_rows = 0
         self._sort_dictionaries = sink is None and (previous is None or previous.num_rows == 0)
         self._sort_first = sink is not None and (previous is None or previous.num_rows == 0)
-        self._dictionaries = [Dictionary.empty() if kind.is_text else None for _, kind in columns]
+        self._dictionaries = [Dictionary.empty() if kind.is_coded else None for _, kind in columns]
         if previous is not None and previous.num_rows:
             assert [kind for _, kind in previous.columns] == [kind for _, kind in columns], "columns of another table"
             self._dictionaries = list(previous.dictionaries)
@@ -430,8 +430,8 @@ def encode(values: np.ndarray, present: np.ndarray | None, kind: SqlType, column
     """The chunk of plain values of one SQL type; ConversionError where one lies outside its range."""
     if kind.is_float:
         return encodings.encode_float(values, present)
-    chunk = encodings.encode_exact(values, present, plain=kind.is_text)
-    if not kind.is_text and chunk.minimum is not None and chunk.maximum is not None:
+    chunk = encodings.encode_exact(values, present, plain=kind.is_coded)
+    if not kind.is_coded and chunk.minimum is not None and chunk.maximum is not None:
         low, high = kind.bounds
         if chunk.minimum < low or chunk.maximum > high:
             value = chunk.minimum if chunk.minimum < low else chunk.maximum

@@ -25,6 +25,7 @@ import pyarrow as pa
 from gpudb import compute as pc
 from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import NotSupportedError
+from gpudb.functions.blob import parse_blob
 from gpudb.functions.cast_text import parse_time
 from gpudb.functions.zoned import parse_zoned
 from gpudb.record import record
@@ -114,6 +115,11 @@ def parse_text(text: str, sql_type: SqlType, time_format: TimeFormat | TextZone 
         if found is None:
             raise ValueError("not a timestamp with time zone")
         return found
+    if kind == "BLOB":
+        spelled = parse_blob(text)
+        if spelled is None:
+            raise ValueError("not bytes (expected ASCII, others as \\xAA)")
+        return spelled.encode("latin-1")
     if kind == "TIME":
         found = parse_time(text)
         if found is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudb.functions import bits, conditional, date, intervals, math, pattern, text, time_of_day, zoned
+from gpudb.functions import bits, blob, conditional, date, intervals, math, pattern, text, time_of_day, zoned
 from gpudb.functions.registry import FUNCTIONS, Function, Overload
 from gpudb.types import SqlType
 
@@ -15,6 +15,7 @@ __all__ = [
     "Function",
     "Overload",
     "bits",
+    "blob",
     "conditional",
     "date",
     "intervals",

@@ -33,6 +33,8 @@ _NUMBER[_DIGITS] = np.arange(16)
 
 def width(element: SqlType) -> int:
     """Bytes of an element's value: 0 where that varies (texts, lists).  NotSupportedError for what lists cannot hold."""
+    if element.kind == "BLOB":
+        raise NotSupportedError(f"a list of {element} is not supported")
     if element.is_coded:
         return 0
     kind = element.arrow

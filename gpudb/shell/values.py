@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpudb import compute as pc
+from gpudb.functions.blob import blob_texts
 from gpudb.functions.cast_text import print_values
 from gpudb.functions.lists import printed
 from gpudb.functions.zoned import zoned_texts
@@ -28,6 +29,8 @@ def text_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
         if sql_type.kind == "REAL":  # the shortest text for a float32: 0.1, not 0.10000000149
             values = [float(str(value)) for value in column.to_numpy(zero_copy_only=False)]
         return _strings(column, [repr(value) for value in values])
+    if sql_type.kind == "BLOB":
+        return blob_texts(column)
     if sql_type.kind == "TIME":
         return print_values(column, sql_type)
     if sql_type.kind == "TIMESTAMPTZ":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpudb.errors import BindError, DataError, NotSupportedError
+from gpudb.functions import lookup
 from gpudb.planner.bind.context import Context, not_found, own_span
 from gpudb.planner.constants import can_cast_constant, cast_constant
 from gpudb.planner.expressions import Call, Cast, Expression, Literal, Span
@@ -12,6 +13,7 @@ from gpudb.planner.tokens import TYPE
 from gpudb.planner.type_names import KNOWN_TYPES, TYPE_NAMES
 from gpudb.time_zones import UTC
 from gpudb.types import (
+    BLOB,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -108,6 +110,11 @@ def cast(context: Context, expression: Expression, target: SqlType, try_: bool =
         raise BindError(f"cannot cast {source} to {target}", span=expression.span)
     if TIMESTAMPTZ in (source, target) and source.kind != "NULL":
         return zoned_cast(context, expression, target, try_)
+    if BLOB in (source, target) and source.kind != "NULL" and (try_ or not isinstance(expression, Literal)):
+        name = "blob_text" if source == BLOB else "try_blob_of" if try_ else "blob_of"
+        function = lookup(name)
+        assert function is not None, "the registry has what casts of bytes are made of"
+        return Call(target, name, (expression,), function.overloads[0], span=expression.span)
     if isinstance(expression, Literal) and not try_:
         if source.kind == "NULL":
             return Literal(target, None, expression.slot, expression.steps, span=expression.span)
@@ -118,8 +125,6 @@ def cast(context: Context, expression: Expression, target: SqlType, try_: bool =
 
 def zoned_cast(context: Context, expression: Expression, target: SqlType, try_: bool) -> Expression:
     """A cast to or from TIMESTAMP WITH TIME ZONE, through the session's zone, which becomes part of the plan."""
-    from gpudb.functions import lookup
-
     source, zone = expression.type, str(context.settings.get("timezone", UTC))
     if isinstance(expression, Literal) and not try_:
         return _cast_literal(context, expression, target, f"cast in {zone}")
@@ -291,6 +296,8 @@ def union_type(left: SqlType, right: SqlType) -> SqlType | None:
             return other
         if one == BOOLEAN and other.is_numeric:
             return other
+    if BLOB in (left, right) and VARCHAR in (left, right):
+        return BLOB
     return VARCHAR if VARCHAR in (left, right) else None
 
 

@@ -20,6 +20,7 @@ from gpudb.planner.bind.spelled import spelled
 from gpudb.planner.expressions import Call, Comparison, Expression, Literal, Span
 from gpudb.types import (
     BIGINT,
+    BLOB,
     DATE,
     DOUBLE,
     INTEGER,
@@ -260,6 +261,8 @@ def concatenate(context: Context, operands: list[Expression], span: Span | None)
         return Literal(NULL, None, span=span)
     function = lookup("concat_operator")
     overload = function.overloads[0] if function else None
+    if all(operand.type == BLOB for operand in operands):
+        return Call(BLOB, "concat_operator", tuple(operands), overload, span=span)
     texts = tuple(cast(context, operand, VARCHAR) for operand in operands)
     return Call(VARCHAR, "concat_operator", texts, overload, span=span)
 

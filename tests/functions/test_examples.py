@@ -18,7 +18,7 @@ KINDS = {
     pa.bool_(): "BOOLEAN", pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INTEGER", pa.int64(): "BIGINT",
     pa.float32(): "REAL",
     pa.float64(): "DOUBLE", pa.string(): "VARCHAR", pa.date32(): "DATE", pa.timestamp("us"): "TIMESTAMP", pa.time64("us"): "TIME",
-    pa.month_day_nano_interval(): "INTERVAL",
+    pa.month_day_nano_interval(): "INTERVAL", pa.binary(): "BLOB",
 }  # fmt: skip
 
 

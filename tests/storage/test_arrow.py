@@ -105,7 +105,6 @@ def test_arrow_types_and_their_sql_types(array, kind):
 @pytest.mark.parametrize(
     "arrow_type",
     [
-        pa.binary(),
         pa.list_(pa.int8()),
         pa.struct([("a", pa.int8())]),
         pa.list_(pa.binary()),
