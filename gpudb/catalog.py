@@ -164,7 +164,15 @@ class Producer:
     at: int
 
 
-Definition = View | Schema | Defaults | Constraints | Producer
+@record
+class Enum:
+    """A type that CREATE TYPE made: texts in their order.  Columns of it hold the texts themselves, not its name."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+Definition = View | Schema | Defaults | Constraints | Producer | Enum
 """What a database holds beside tables, under `definition_key`."""
 
 
@@ -212,6 +220,8 @@ def definition_key(definition: Definition) -> str:
             return f"{name}\0constraints"
         case Producer():
             return "\1" + definition.name
+        case Enum():
+            return f"{name}\0type"
     return _quoted(name) + "."
 
 
@@ -226,6 +236,9 @@ class Catalog(Protocol):
 
     def has_schema(self, name: str) -> bool:
         """Is there a schema called `name` (case-insensitive)?"""
+
+    def enum(self, name: str) -> tuple[str, ...] | None:
+        """The texts of the ENUM called `name` (case-insensitive), or None."""
 
     def defaults(self, name: str) -> Mapping[str, str]:
         """The SQL of the DEFAULT of each column of a table that has one, by the column's lower-case name."""

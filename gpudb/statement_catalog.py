@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from gpudb.catalog import Constraints, Defaults, Schema, TableLayout, View, definition_key
+from gpudb.catalog import Constraints, Defaults, Enum, Schema, TableLayout, View, definition_key
 from gpudb.storage.database import Snapshot
 from gpudb.storage.table import Columns, TableBuilder, TableVersion
 from gpudb.types import BIGINT
@@ -87,6 +87,11 @@ class StatementCatalog:
     def has_schema(self, name: str) -> bool:
         """Is there a schema of this name beside main?"""
         return definition_key(Schema(name)) in self.snapshot.definitions
+
+    def enum(self, name: str) -> tuple[str, ...] | None:
+        """The texts of the ENUM of a name."""
+        found = self.snapshot.definitions.get(definition_key(Enum(name, ())))
+        return found.values if isinstance(found, Enum) else None
 
     def defaults(self, name: str) -> dict[str, str]:
         """The SQL of the DEFAULT of each column of a table that has one, by the column's lower-case name."""

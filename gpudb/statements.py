@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gpudb.catalog import Constraints, Defaults, Definition, Schema, definition_key, schema_of
+from gpudb.catalog import Constraints, Defaults, Definition, Enum, Schema, definition_key, schema_of
 from gpudb.constraints import check_added, check_all, check_replaced
 from gpudb.errors import (
     AccessError,
@@ -38,6 +38,8 @@ WRITES = (
     | statements.DropView
     | statements.CreateSchema
     | statements.DropSchema
+    | statements.CreateType
+    | statements.DropType
     | statements.Insert
     | statements.Upsert
     | statements.Merge
@@ -93,6 +95,12 @@ def run_statement(
             if statement.name.lower() == "main" or catalog.has_schema(statement.name):
                 return _nothing()
             return _define(session, catalog, {definition_key(schema): schema})
+        case statements.CreateType(enum=enum):
+            if catalog.enum(enum.name) is not None:
+                return _nothing()
+            return _define(session, catalog, {definition_key(enum): enum})
+        case statements.DropType():
+            return _drop_type(session, statement, catalog)
         case statements.DropSchema():
             return _drop_schema(session, statement, catalog)
         case statements.Insert():
@@ -287,6 +295,18 @@ def _create_view(session: Session, statement: statements.CreateView, catalog: St
             return _nothing()
         raise CatalogError(f"view already exists: {name}", hint="DROP VIEW it, or CREATE OR REPLACE VIEW")
     return _define(session, catalog, {definition_key(statement.view): statement.view})
+
+
+def _drop_type(session: Session, statement: statements.DropType, catalog: StatementCatalog) -> Result:
+    values = catalog.enum(statement.name)
+    if values is None:
+        return _nothing()
+    for name in catalog.snapshot:
+        if any(kind.values == values for _, kind in catalog.version(name).columns):
+            raise CatalogError(
+                f"type is in use by a column of a table: {statement.name}, {name}", hint="drop that first"
+            )
+    return _define(session, catalog, {definition_key(Enum(statement.name, ())): None})
 
 
 def _drop_schema(session: Session, statement: statements.DropSchema, catalog: StatementCatalog) -> Result:

@@ -52,16 +52,18 @@ INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGE
 
 @record
 class SqlType:
-    """One SQL type.  `precision` and `scale` are set for DECIMAL only, `child`, the type of its elements, for LIST.
+    """One SQL type.  `precision` and `scale` are set for DECIMAL only, `child`, the type of its elements, for LIST,
+    `values` in their order for ENUM.
 
     kind  BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIME TIMESTAMP TIMESTAMPTZ
-          VARCHAR BLOB INTERVAL LIST NULL (the type of a bare NULL literal before it meets another type)
+          VARCHAR BLOB ENUM INTERVAL LIST NULL (the type of a bare NULL literal before it meets another type)
     """
 
     kind: str
     precision: int = 0
     scale: int = 0
     child: SqlType | None = None
+    values: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """The name DuckDB prints: REAL is FLOAT there, a bare NULL is "NULL"."""
@@ -69,6 +71,8 @@ class SqlType:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.child is not None:
             return f"{self.child}[]"
+        if self.kind == "ENUM":
+            return f"ENUM({', '.join(quoted_text(value) for value in self.values)})"
         return {"REAL": "FLOAT", "NULL": '"NULL"', "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE"}.get(self.kind, self.kind)
 
     @property
@@ -98,7 +102,10 @@ class SqlType:
 
     @property
     def entries(self) -> pa.DataType:
-        """The Arrow type of values where a function runs over dictionary entries: a list is text there, an INTERVAL bits."""
+        """The Arrow type of values where a function runs over dictionary entries: a list is text there, an INTERVAL bits,
+        an ENUM its value's place."""
+        if self.kind == "ENUM":
+            return pa.int32()
         if self.kind == "INTERVAL":
             return pa.decimal128(38)
         return pa.string() if self.is_coded else self.arrow
@@ -106,7 +113,7 @@ class SqlType:
     @property
     def is_exact(self) -> bool:
         """True where a value is an integer times a constant, or the bits of an INTERVAL: everything but floats and text."""
-        return self.is_integer or self.is_temporal or self.kind in ("DECIMAL", "BOOLEAN", "TIME", "INTERVAL")
+        return self.is_integer or self.is_temporal or self.kind in ("DECIMAL", "BOOLEAN", "TIME", "INTERVAL", "ENUM")
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
@@ -126,6 +133,8 @@ class SqlType:
             return -(1 << 31) + 1, (1 << 31) - 1
         if self.kind == "INTERVAL":
             return -(1 << 127), (1 << 127) - 1
+        if self.kind == "ENUM":
+            return 0, max(0, len(self.values) - 1)
         if self.kind == "TIME":
             return 0, 86_400_000_000
         if self.kind in ("TIMESTAMP", "TIMESTAMPTZ"):
@@ -151,6 +160,7 @@ class SqlType:
             "TIMESTAMPTZ": RegisterType.I64,
             "VARCHAR": RegisterType.U32,
             "BLOB": RegisterType.U32,
+            "ENUM": RegisterType.I32,
             "INTERVAL": RegisterType.I128,
             "LIST": RegisterType.U32,
             "NULL": RegisterType.I32,
@@ -164,6 +174,10 @@ class SqlType:
             return pa.decimal128(self.precision, self.scale)
         if self.child is not None:
             return pa.list_(pa.field("l", self.child.arrow))
+        if self.kind == "ENUM":
+            count = len(self.values)
+            index = pa.uint8() if count <= 1 << 8 else pa.uint16() if count <= 1 << 16 else pa.uint32()
+            return pa.dictionary(index, pa.string())
         return {
             "BOOLEAN": pa.bool_(),
             "TINYINT": pa.int8(),
@@ -200,6 +214,16 @@ VARCHAR = SqlType("VARCHAR")
 BLOB = SqlType("BLOB")
 INTERVAL = SqlType("INTERVAL")
 NULL = SqlType("NULL")
+
+
+def quoted_text(text: str) -> str:
+    """A text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def enum_of(values: tuple[str, ...]) -> SqlType:
+    """The ENUM of some texts, in their order."""
+    return SqlType("ENUM", values=values)
 
 
 def shown_in(sql: SqlType, zone: str) -> pa.DataType:

@@ -35,7 +35,10 @@ REASONS = (
         r"(date|epoch|make_date|make_timestamp|add_interval|subtract_interval|bucket_start)\w*<.*long long.*",
         "64-bit division by a constant needs the upper half of a 64-bit product",
     ),
-    (r"timestamp_as_date\w*<.*", "64-bit division by a constant needs the upper half of a 64-bit product"),
+    (
+        r"timestamp_as_(date|time)\w*<.*|make_time\w*<.*",
+        "64-bit division by a constant needs the upper half of a 64-bit product",
+    ),
     (r"first_day_of_isoyear\w*<.*", "floating-point and integer steps that g++ 12 keeps scalar"),
     (r"MultiplyOverflows<.*", "the upper half of a 64-bit product has no SIMD instruction"),
     (r"ZoneOffset<.*", "bisects a table whose length the text does not know"),

@@ -171,6 +171,8 @@ def _create(tokens: list[Token], sql: str) -> Any:
     kind = word_of(tokens[start]) if start < len(tokens) else ""
     if kind in ("temp", "temporary", "recursive") and word_of(tokens[min(start + 1, len(tokens) - 1)]) == "view":
         raise NotSupportedError(f"CREATE {kind.upper()} VIEW is not supported", span=span_of_token(tokens[start]))
+    if kind == "type":
+        return _create_type(tokens, start)
     if kind not in ("view", "schema"):
         return _tree(tokens, sql)
     index = _words(tokens, start + 1, "if", "not", "exists")
@@ -197,17 +199,36 @@ def _create(tokens: list[Token], sql: str) -> Any:
     return Command("create_view", parts, spans)
 
 
+def _create_type(tokens: list[Token], start: int) -> Any:
+    """CREATE TYPE name AS ENUM ('a', 'b')."""
+    index = _words(tokens, start + 1, "if", "not", "exists")
+    name = _name_at(tokens, index, "name of a type")
+    span = span_of_token(tokens[index])
+    place = index + 3
+    words = [plain(one.text).lower() for one in tokens[index + 1 : place + 1]]
+    if words != ["as", "enum", "("]:
+        raise NotSupportedError("CREATE TYPE of anything but ENUM (...) is not supported", span=span)
+    closing = closing_of(tokens, place)
+    items = tokens[place + 1 : closing]
+    texts, commas = items[::2], items[1::2]
+    if any(one.token_type != TokenType.STRING for one in texts) or any(word_of(one) != "," for one in commas):
+        raise NotSupportedError("an ENUM of anything but texts is not supported", span=span)
+    _expect_end(tokens, closing + 1)
+    parts = {"name": name, "values": [one.text for one in texts], "exists": index > start + 1, "replace": start > 1}
+    return Command("create_type", parts, {"name": span})
+
+
 def _drop(tokens: list[Token], sql: str) -> Any:
-    """DROP VIEW and DROP SCHEMA; DROP TABLE is sqlglot's."""
+    """DROP VIEW, DROP SCHEMA and DROP TYPE; DROP TABLE is sqlglot's."""
     kind = word_of(tokens[1]) if len(tokens) > 1 else ""
-    if kind not in ("view", "schema"):
+    if kind not in ("view", "schema", "type"):
         return _tree(tokens, sql)
     start = _words(tokens, 2, "if", "exists")
     parts: dict[str, Any] = {"exists": start > 2}
     if kind == "view":
         parts["name"], end = _dotted(tokens, start, "name of a view")
     else:
-        parts["name"], end = _name_at(tokens, start, "name of a schema"), start + 1
+        parts["name"], end = _name_at(tokens, start, f"name of a {kind}"), start + 1
     spans = {"name": _place(tokens, start, end)}
     parts["cascade"] = end < len(tokens) and word_of(tokens[end]) == "cascade"
     if end < len(tokens) and word_of(tokens[end]) in ("cascade", "restrict"):

@@ -26,7 +26,7 @@ from gpudb.functions.cast_text import (
 from gpudb.functions.interval_values import UNITS, checked_interval, parse_interval
 from gpudb.functions.zoned import moved, parse_zoned, print_zoned
 from gpudb.planner.expressions import Literal
-from gpudb.types import DOUBLE, TIMESTAMP, Interval, SqlType
+from gpudb.types import DOUBLE, TIMESTAMP, VARCHAR, Interval, SqlType
 
 
 def literal_value(literal: Literal, raw: Any) -> Any:
@@ -59,6 +59,8 @@ def cast_constant(value: Any, source: SqlType, target: SqlType, zone: str = "") 
         return value
     if "TIMESTAMPTZ" in (source.kind, target.kind):
         return _zoned(value, source, target, zone)
+    if source.kind == "ENUM":
+        return cast_constant(source.values[value], VARCHAR, target, zone)
     if source.kind == "BLOB" and target.is_text:
         return print_blob(value)
     if source.is_text:
@@ -96,6 +98,8 @@ def can_cast_constant(source: SqlType, target: SqlType) -> bool:
         return target.kind != "NULL"
     if source.is_numeric or source.kind == "BOOLEAN":
         return target.is_numeric or target.kind == "BOOLEAN"
+    if source.kind == "ENUM":
+        return can_cast_constant(VARCHAR, target)
     if source.kind == "BLOB":
         return target.is_text
     return source.is_temporal and (target.is_temporal or (source.kind, target.kind) == ("TIMESTAMP", "TIME"))
@@ -130,6 +134,8 @@ def _from_text(text: str, target: SqlType) -> Any:
         value = parse_decimal(text, target.precision, target.scale)
     elif kind == "INTERVAL":
         value = parse_interval(text)
+    elif kind == "ENUM":
+        value = target.values.index(text) if text in target.values else None
     else:
         parse = {
             "BLOB": parse_blob,

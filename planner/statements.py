@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, Literal
 
-from gpudb.catalog import Constraint, Constraints, View
+from gpudb.catalog import Constraint, Constraints, Enum, View
 from gpudb.planner.logical import Node
 from gpudb.record import record
 from gpudb.types import SqlType
@@ -98,6 +98,22 @@ class CreateSchema(Statement):
 
     name: str
     if_not_exists: bool
+
+
+@record
+class CreateType(Statement):
+    """CREATE TYPE ... AS ENUM."""
+
+    enum: Enum
+    if_not_exists: bool
+
+
+@record
+class DropType(Statement):
+    """DROP TYPE."""
+
+    name: str
+    if_exists: bool
 
 
 @record

@@ -15,7 +15,7 @@ import pyarrow as pa
 from gpudb import compute as pc
 from gpudb import types
 from gpudb.errors import ConversionError, InterfaceError, NotSupportedError
-from gpudb.functions import blob
+from gpudb.functions import blob, enums
 from gpudb.functions.interval_values import from_arrow, to_arrow
 from gpudb.storage.column import WIDE, Chunk, as_wide
 from gpudb.storage.dictionary import Dictionary
@@ -180,12 +180,14 @@ def arrow_array(chunk: Chunk, kind: SqlType, dictionary: Dictionary | None) -> p
     array = pa.Array.from_buffers(kind.entries, chunk.rows, [validity, pa.py_buffer(values)], chunk.null_count)
     if kind.kind == "INTERVAL":
         array = to_arrow(array)
+    if kind.kind == "ENUM":
+        array = enums.to_arrow(array, kind)
     return pa.chunked_array([array], type=kind.arrow)
 
 
 def _native_dtype(kind: SqlType) -> np.dtype:
     """NumPy's dtype of the buffer of a fixed-width Arrow array; DATE in int32 days, timestamps in int64 microseconds."""
-    temporal = {"DATE": np.int32, "TIME": np.int64, "TIMESTAMP": np.int64, "TIMESTAMPTZ": np.int64}
+    temporal = {"ENUM": np.int32, "DATE": np.int32, "TIME": np.int64, "TIMESTAMP": np.int64, "TIMESTAMPTZ": np.int64}
     return np.dtype(temporal.get(kind.kind) or kind.arrow.to_pandas_dtype())
 
 
@@ -205,6 +207,8 @@ def _without_wrappers(array: pa.Array) -> pa.Array:
 
 def _cast(array: pa.Array, kind: SqlType) -> pa.Array:
     """`array` in the SQL type's Arrow form; an inexact cast is a ConversionError."""
+    if kind.kind == "ENUM":
+        return _enum_places(array, kind)
     if array.type == kind.arrow or (kind.kind == "INTERVAL" and pa.types.is_duration(array.type)):
         return array
     if pa.types.is_dictionary(array.type):
@@ -213,6 +217,16 @@ def _cast(array: pa.Array, kind: SqlType) -> pa.Array:
         return array.cast(kind.arrow)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ConversionError(f"a value of Arrow type {array.type} does not fit {kind}: {error}") from error
+
+
+def _enum_places(array: pa.Array, kind: SqlType) -> pa.Array:
+    """Texts, which may be a dictionary, as the places that they have in an ENUM."""
+    texts = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    places = pc.index_in(texts.cast(pa.string()), value_set=pa.array(kind.values, pa.string()))
+    if places.null_count > texts.null_count:
+        wrong = texts.filter(pc.and_(places.is_null(), texts.is_valid()))[0].as_py()
+        raise ConversionError(f"text is not a value of type {kind}: {str(wrong)[:80]!r}")
+    return places.cast(pa.int32())
 
 
 def _bits(buffer: pa.Buffer, offset: int, rows: int) -> np.ndarray:

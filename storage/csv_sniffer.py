@@ -148,7 +148,7 @@ def form_of_type(
     """The form of a column whose type is known: native unless the sample shows that pyarrow would refuse a text."""
     if sql_type.kind == "VARCHAR":
         return ColumnForm(VARCHAR)
-    if sql_type.kind == "BLOB":
+    if sql_type.kind in ("BLOB", "ENUM"):
         return ColumnForm(sql_type, False)
     if time_format is None:
         formats = {"DATE": options.date_format, "TIMESTAMP": options.timestamp_format, "TIMESTAMPTZ": options.zone}

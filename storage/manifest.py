@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gpudb.catalog import Constraint, Constraints, Defaults, Definition, Producer, Schema, View, definition_key
+from gpudb.catalog import Constraint, Constraints, Defaults, Definition, Enum, Producer, Schema, View, definition_key
 from gpudb.errors import CorruptDataError, FormatError
 from gpudb.record import record
 from gpudb.storage.column import INT64, WIDE
@@ -25,9 +25,9 @@ from gpudb.types import RegisterType, SqlType
 
 MAGIC = "gpudb-manifest"
 # 2 knows views, schemas and defaults, 3 producers, 4 constraints and integers of 128 bits,
-# 5 columns of LATER_KINDS; written as the least it needs
+# 5 columns of LATER_KINDS, and ENUMs; written as the least it needs
 MANIFEST_FORMAT = 5
-LATER_KINDS = frozenset(("TIME", "TIMESTAMPTZ", "INTERVAL", "BLOB"))
+LATER_KINDS = frozenset(("TIME", "TIMESTAMPTZ", "INTERVAL", "BLOB", "ENUM"))
 FULL_EVERY = 64  # versions from one full manifest to the next
 NAME = re.compile(r"[0-9]{20}\.json")
 
@@ -159,6 +159,8 @@ def read_chain(newest: int, read: Callable[[int], bytes], base: Manifest | None,
 def _format_of(tables: Tables, definitions: Definitions) -> int:
     if any(kind.kind in LATER_KINDS for table in tables.values() for _, kind in table.columns):
         return 5
+    if any(isinstance(definition, Enum) for definition in definitions.values()):
+        return 5
     if any(isinstance(definition, Constraints) for definition in definitions.values()):
         return 4
     if any(_holds_wide(table) for table in tables.values()):
@@ -181,6 +183,8 @@ def _definition_to_json(definition: Definition) -> dict[str, Any]:
         return {"producer": definition.name, "sequence": definition.sequence, "digest": digest, "at": at}
     if isinstance(definition, Schema):
         return {"schema": definition.name}
+    if isinstance(definition, Enum):
+        return {"enum": definition.name, "values": list(definition.values)}
     if isinstance(definition, Defaults):
         return {"defaults": definition.name, "columns": [list(column) for column in definition.columns]}
     if isinstance(definition, Constraints):
@@ -192,6 +196,8 @@ def _definition_to_json(definition: Definition) -> dict[str, Any]:
 def _definition_from_json(item: dict[str, Any]) -> Definition:
     if "producer" in item:
         return Producer(item["producer"], item["sequence"], item["digest"], item["at"])
+    if "enum" in item:
+        return Enum(item["enum"], tuple(item["values"]))
     if "schema" in item:
         return Schema(item["schema"])
     if "defaults" in item:
@@ -255,7 +261,10 @@ def _table_to_json(table: TableEntry, old: TableEntry | None) -> dict[str, Any]:
         )
     return {
         "name": table.name,
-        "columns": [[name, kind.kind, kind.precision, kind.scale] for name, kind in table.columns],
+        "columns": [
+            [name, kind.kind, kind.precision, kind.scale, *([list(kind.values)] if kind.values else [])]
+            for name, kind in table.columns
+        ],
         "keep": keep,
         "row_groups": [group.to_json() for group in table.row_groups[keep:]],
         "dictionaries": dictionaries,
@@ -273,7 +282,10 @@ def _shared(new: tuple[Any, ...], old: tuple[Any, ...]) -> int:
 
 
 def _table_from_json(item: dict[str, Any], old: TableEntry | None, owner: object) -> TableEntry:
-    columns = tuple((name, SqlType(kind, precision, scale)) for name, kind, precision, scale in item["columns"])
+    columns = tuple(
+        (name, SqlType(kind, precision, scale, values=tuple(values[0]) if values else ()))
+        for name, kind, precision, scale, *values in item["columns"]
+    )
     kept = old.row_groups[: item["keep"]] if old is not None else ()
     groups = tuple(RowGroupEntry.from_json(group, owner) for group in item["row_groups"])
     dictionaries: list[DictionaryEntry | None] = []

@@ -27,6 +27,7 @@ from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import NotSupportedError
 from gpudb.functions.blob import parse_blob
 from gpudb.functions.cast_text import parse_time
+from gpudb.functions.enums import to_arrow
 from gpudb.functions.zoned import parse_zoned
 from gpudb.record import record
 from gpudb.time_zones import UTC
@@ -115,6 +116,10 @@ def parse_text(text: str, sql_type: SqlType, time_format: TimeFormat | TextZone 
         if found is None:
             raise ValueError("not a timestamp with time zone")
         return found
+    if kind == "ENUM":
+        if text not in sql_type.values:
+            raise ValueError("not one of the type's values")
+        return text
     if kind == "BLOB":
         spelled = parse_blob(text)
         if spelled is None:
@@ -324,6 +329,9 @@ def values_to_arrow(values: list[Any], sql_type: SqlType) -> pa.Array:
         return pa.array(values, pa.int32()).cast(pa.date32())
     if sql_type.kind in ("TIME", "TIMESTAMP", "TIMESTAMPTZ"):
         return pa.array(values, pa.int64()).cast(sql_type.arrow)
+    if sql_type.kind == "ENUM":
+        places = [None if v is None else sql_type.values.index(v) for v in values]
+        return to_arrow(pa.array(places, pa.int32()), sql_type)
     if sql_type.kind == "HUGEINT":
         return pa.array([None if v is None else decimal.Decimal(v) for v in values], pa.decimal128(38, 0))
     return pa.array(values, sql_type.arrow)

@@ -18,7 +18,7 @@ from gpudb import compute as pc
 from gpudb import errors
 from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, Run, StepProfile, Work
 from gpudb.errors import InternalError
-from gpudb.functions import blob
+from gpudb.functions import blob, enums
 from gpudb.functions.interval_values import packed, to_arrow
 from gpudb.functions.list_spelling import lists
 from gpudb.program import (
@@ -605,6 +605,7 @@ def export(
             array = machine.device.export(emitted, output.column, output.validity, sql, dictionary, start, rows)
             array = lists(array, sql) if sql.kind == "LIST" else to_arrow(array) if sql.kind == "INTERVAL" else array
             array = blob.to_arrow(array) if sql.kind == "BLOB" else array
+            array = enums.to_arrow(array, sql) if sql.kind == "ENUM" else array
             wanted = schema.field(len(arrays)).type
             arrays.append(array if array.type == wanted else array.cast(wanted))  # a time zone changes no bits
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)

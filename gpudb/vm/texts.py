@@ -324,10 +324,10 @@ def from_integers(values: np.ndarray, sql: SqlType) -> pa.Array:
         words[:, 0] = [(int(v) + (1 << 63)) % (1 << 64) - (1 << 63) for v in values]
         words[:, 1] = [int(v) >> 64 for v in values]
         return pa.Array.from_buffers(sql.entries, len(values), [None, pa.py_buffer(words)])
-    dtype = np.dtype(f"i{sql.arrow.bit_width // 8}")
+    dtype = np.dtype(f"i{sql.entries.bit_width // 8}")
     with np.errstate(all="ignore"):
         narrow = values.astype(dtype)
-    return pa.Array.from_buffers(sql.arrow, len(values), [None, pa.py_buffer(narrow)])
+    return pa.Array.from_buffers(sql.entries, len(values), [None, pa.py_buffer(narrow)])
 
 
 def _evaluate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpudb.errors import BindError, DataError, NotSupportedError
-from gpudb.functions import lookup
+from gpudb.functions import enums, lookup
 from gpudb.planner.bind.context import Context, not_found, own_span
 from gpudb.planner.constants import can_cast_constant, cast_constant
 from gpudb.planner.expressions import Call, Cast, Expression, Literal, Span
@@ -24,6 +24,7 @@ from gpudb.types import (
     VARCHAR,
     SqlType,
     decimal,
+    enum_of,
     list_of,
 )
 
@@ -49,6 +50,8 @@ def bind_type(context: Context, node: Any) -> SqlType:
     """A type's name and arguments as a SqlType; the values of the arguments are consumed."""
     name, arguments, span = type_words(node)
     lower = " ".join(name.lower().split())
+    if lower == "enum":
+        return _enum(context, arguments, span)
     numbers = []
     for argument in arguments:
         literal = argument.this
@@ -74,9 +77,35 @@ def bind_type(context: Context, node: Any) -> SqlType:
         if lower == "float" and numbers and numbers[0] > 24:
             return DOUBLE
         return type_
+    values = context.catalog.enum(name)
+    if values is not None and not numbers:
+        context.volatile = True  # the name may come to mean another type
+        return enum_of(values)
     if lower in KNOWN_TYPES or "time zone" in lower:  # of TIME, still
         raise NotSupportedError(f"type is not supported: {name.upper()}", span=span)
     raise not_found("type", name, list(TYPE_NAMES), span)
+
+
+def _enum(context: Context, arguments: list[Any], span: Span | None) -> SqlType:
+    """ENUM('a', 'b') as a type."""
+    values = []
+    for argument in arguments:
+        literal = argument.this
+        if literal.key != "literal" or not literal.is_string:
+            raise NotSupportedError("ENUM of anything but texts is not supported", span=span)
+        slot = context.parsed.slots.get((getattr(literal, "_meta", None) or {}).get("start", -1))
+        if slot is not None:
+            context.consumed.add(slot)
+        values.append(str(literal.this))
+    return checked_enum(values, span)
+
+
+def checked_enum(values: list[str], span: Span | None) -> SqlType:
+    """The ENUM of texts, which differ from each other."""
+    twice = next((value for place, value in enumerate(values) if value in values[:place]), None)
+    if twice is not None:
+        raise BindError(f"an ENUM has a value twice: {twice}", span=span)
+    return enum_of(tuple(values))
 
 
 # --- Casts -----------------------------------------------------------------------------------------------------------
@@ -88,6 +117,8 @@ def castable(source: SqlType, target: SqlType) -> bool:
         return (source.kind == "LIST" and target == VARCHAR) or source == target or source.kind == "NULL"
     if source == target or "NULL" in (source.kind, target.kind) or "VARCHAR" in (source.kind, target.kind):
         return True
+    if source.kind == "ENUM":
+        return castable(VARCHAR, target)
     numeric = (source.is_numeric or source == BOOLEAN) and (target.is_numeric or target == BOOLEAN)
     return numeric or (source.is_temporal and (target.is_temporal or (source, target) == (TIMESTAMP, TIME)))
 
@@ -110,6 +141,8 @@ def cast(context: Context, expression: Expression, target: SqlType, try_: bool =
         raise BindError(f"cannot cast {source} to {target}", span=expression.span)
     if TIMESTAMPTZ in (source, target) and source.kind != "NULL":
         return zoned_cast(context, expression, target, try_)
+    if "ENUM" in (source.kind, target.kind) and source.kind != "NULL" and (try_ or not isinstance(expression, Literal)):
+        return _enum_cast(context, expression, target, try_)
     if BLOB in (source, target) and source.kind != "NULL" and (try_ or not isinstance(expression, Literal)):
         name = "blob_text" if source == BLOB else "try_blob_of" if try_ else "blob_of"
         function = lookup(name)
@@ -121,6 +154,15 @@ def cast(context: Context, expression: Expression, target: SqlType, try_: bool =
         if can_cast_constant(source, target):
             return _cast_literal(context, expression, target)
     return Cast(target, expression, try_, span=expression.span)
+
+
+def _enum_cast(context: Context, expression: Expression, target: SqlType, try_: bool) -> Expression:
+    """To and from an ENUM by way of its texts."""
+    source = expression.type
+    if source.kind == "ENUM":
+        texts = Call(VARCHAR, "enum_text", (expression,), enums.text_of(source), span=expression.span)
+        return cast(context, texts, target, try_)
+    return Call(target, "enum_place", (expression,), enums.place_of(target, try_), span=expression.span)
 
 
 def zoned_cast(context: Context, expression: Expression, target: SqlType, try_: bool) -> Expression:
@@ -181,6 +223,8 @@ def implicit_cost(context: Context, expression: Expression, target: str) -> int 
         wider = ("REAL", "DOUBLE")
     elif source == REAL:
         wider = ("DOUBLE",)
+    elif source.kind == "ENUM":
+        wider = ("VARCHAR",)
     elif source == DATE:
         wider = ("TIMESTAMP", "TIMESTAMPTZ")
     elif source == TIMESTAMP:
@@ -228,6 +272,8 @@ def common_type(context: Context, expressions: list[Expression], compared: bool 
             result = wider_type(result, expression.type, compared)
             if result is None:
                 return None
+    if text and result is not None and result.kind == "ENUM":
+        return VARCHAR
     return result or (VARCHAR if text else expressions[0].type)
 
 
@@ -261,6 +307,8 @@ def wider_type(left: SqlType, right: SqlType, compared: bool = False) -> SqlType
     """
     if left == right:
         return left
+    if "ENUM" in (left.kind, right.kind) and {left.kind, right.kind} <= {"ENUM", "VARCHAR"}:
+        return VARCHAR
     if BOOLEAN in (left, right):
         other = right if left == BOOLEAN else left
         return other if other.is_integer else None

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gpudb.errors import BindError, NotSupportedError
-from gpudb.functions import lookup, names
+from gpudb.functions import enums, lookup, names
 from gpudb.functions.registry import Function, Overload
 from gpudb.planner import commands, tokens
 from gpudb.planner.bind import aggregates, lists, unnest, windows
@@ -21,7 +21,7 @@ from gpudb.planner.expressions import AggregateCall, Call, Case, Coalesce, Expre
 from gpudb.planner.tokens import INTERVAL_UNIT, INTERVAL_UNITS, plain
 from gpudb.settings import Settings
 from gpudb.time_zones import zone_name
-from gpudb.types import BOOLEAN, DATE, DOUBLE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType
+from gpudb.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, SqlType
 from gpudb.version import __version__
 
 if TYPE_CHECKING:
@@ -354,6 +354,20 @@ def _timezone(binder: ExpressionBinder, name: str, arguments: list[Expression], 
     return Call(overload.result, function.name, (zone, value), overload, span=span)
 
 
+def _enum(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
+    """enum_first(x), enum_last(x) and enum_range(x) of the type of x; enum_code(x), its place."""
+    if len(arguments) != 1 or arguments[0].type.kind != "ENUM":
+        given = ", ".join(str(argument.type) for argument in arguments)
+        raise BindError(f"{name} wants an ENUM, not ({given})", span=span)
+    value = arguments[0]
+    if name == "enum_code":
+        return Call(BIGINT, name, (value,), enums.code_of(value.type), span=span)
+    values = value.type.values
+    if name == "enum_range":
+        return lists.list_value(binder, [Literal(VARCHAR, text) for text in values], span)
+    return Literal(VARCHAR, values[0 if name == "enum_first" else -1], span=span)
+
+
 def _time_bucket(binder: ExpressionBinder, name: str, arguments: list[Expression], span: Span | None) -> Expression:
     """time_bucket(width, x, zone) counts days and months by the zone's clocks, but hours as they pass, from its midnight."""
     function = lookup(name)
@@ -426,5 +440,6 @@ _SPECIAL = {
     ),
     **dict.fromkeys(("current_database", "current_catalog", "current_schema", "version"), _fact),
     "time_bucket": _time_bucket,
+    **dict.fromkeys(("enum_range", "enum_first", "enum_last", "enum_code"), _enum),
     **{f"to_{unit}": _to_unit for unit in dict.fromkeys(INTERVAL_UNITS.values())},
 }

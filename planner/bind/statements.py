@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudb.catalog import INFORMATION_SCHEMA, Constraint, Constraints, View, qualified, schema_of
+from gpudb.catalog import INFORMATION_SCHEMA, Constraint, Constraints, Enum, View, qualified, schema_of
 from gpudb.errors import BindError, CatalogError, NotSupportedError
 from gpudb.planner import statements
 from gpudb.planner.bind import changes
-from gpudb.planner.bind.casts import bind_type, cast, castable
+from gpudb.planner.bind.casts import bind_type, cast, castable, checked_enum
 from gpudb.planner.bind.constraints import ConstraintReader, with_name_of_column, without_column
 from gpudb.planner.bind.context import Context, catalog_name, not_found, span_of
 from gpudb.planner.bind.defaults import bound_default, default_sql, default_value
@@ -23,6 +23,7 @@ from gpudb.planner.logical import Node, Project, Values
 from gpudb.planner.parse import Command
 from gpudb.planner.statements import Statement
 from gpudb.planner.tokens import plain
+from gpudb.planner.type_names import KNOWN_TYPES, TYPE_NAMES
 from gpudb.types import INTEGER, SqlType
 
 _QUERIES = frozenset("select union values subquery table except intersect pivot".split())
@@ -418,6 +419,25 @@ class StatementBinder:
         if not command.parts["exists"] and (name.lower() == "main" or self.context.catalog.has_schema(name)):
             raise CatalogError(f"schema already exists: {name}", span=span)
         return statements.CreateSchema(name, command.parts["exists"])
+
+    def command_create_type(self, command: Command) -> Statement:
+        parts, span = command.parts, command.spans["name"]
+        if parts["replace"]:
+            raise NotSupportedError("CREATE OR REPLACE TYPE is not supported", span=span)
+        name = parts["name"]
+        known = name.lower() in TYPE_NAMES or name.lower() in KNOWN_TYPES or self.context.catalog.enum(name) is not None
+        if known and not parts["exists"]:
+            raise CatalogError(f"type already exists: {name}", span=span)
+        values = checked_enum(parts["values"], span).values
+        return statements.CreateType(Enum(name, values), parts["exists"])
+
+    def command_drop_type(self, command: Command) -> Statement:
+        name, span = command.parts["name"], command.spans["name"]
+        if command.parts["cascade"]:
+            raise NotSupportedError("DROP TYPE ... CASCADE is not supported", span=span)
+        if not command.parts["exists"] and self.context.catalog.enum(name) is None:
+            raise CatalogError(f"type not found: {name}", span=span)
+        return statements.DropType(name, command.parts["exists"])
 
     def command_drop_schema(self, command: Command) -> Statement:
         name, span = command.parts["name"], command.spans["name"]

@@ -68,6 +68,9 @@ class PlainCatalog:
     def has_schema(self, name: str) -> bool:
         return False
 
+    def enum(self, name: str) -> tuple[str, ...] | None:
+        return ("sad", "ok", "happy") if name.lower() == "mood" else None
+
     def defaults(self, name: str) -> dict[str, str]:
         return {}
 
