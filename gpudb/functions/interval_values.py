@@ -25,6 +25,12 @@ def packed(value: Interval) -> int:
     return value.microseconds << 64 | (value.days & _LOW_32) << 32 | (value.months & _LOW_32)
 
 
+def packed_wrapping(months: int, days: int, microseconds: int) -> int:
+    """The bits of parts that may lie one past their greatest numbers: these wrap."""
+    wrapped = (microseconds + (1 << 63)) % (1 << 64) - (1 << 63)
+    return wrapped << 64 | (days & _LOW_32) << 32 | (months & _LOW_32)
+
+
 def unpacked(bits: int) -> Interval:
     """The inverse of `packed`."""
     months, days = bits & _LOW_32, bits >> 32 & _LOW_32

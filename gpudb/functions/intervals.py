@@ -11,7 +11,7 @@ import numpy as np
 
 from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.functions import date
-from gpudb.functions.interval_values import packed, unpacked
+from gpudb.functions.interval_values import packed, packed_wrapping, unpacked
 from gpudb.functions.registry import scalar, typed_macro
 from gpudb.types import Interval
 
@@ -124,8 +124,8 @@ def _moved(x: Array, interval: Array, sign: int, function: Any) -> Array:
     x, interval = np.broadcast_arrays(np.asarray(x, np.int64), np.asarray(interval, object))
     result: Array = None
     for bits in set(interval.reshape(-1).tolist()):
-        parts = unpacked(int(bits))
-        given = Interval(sign * parts.months, sign * parts.days, sign * parts.microseconds)
+        parts = unpacked(int(bits))  # the opposite of the lowest number is itself, as in the kernels
+        given = parts if sign > 0 else unpacked(packed_wrapping(-parts.months, -parts.days, -parts.microseconds))
         rows = interval == bits
         found = function(x[rows], given)
         if result is None:
@@ -143,8 +143,8 @@ def _overload_of_spans(name: str, sign: int) -> None:
     def fits(x: Array, interval: Array) -> Array:
         return _moved(x, interval, sign, date.interval_fits)
 
-    minus = "-" if sign < 0 else ""
-    parts = ", ".join(f"{minus}interval_{part}(interval)" for part in ("months", "days", "microseconds"))
+    form = "wrapping_negate(interval_{}(interval))" if sign < 0 else "interval_{}(interval)"
+    parts = ", ".join(form.format(part) for part in ("months", "days", "microseconds"))
     domain = f"add_interval_fits(x, {parts})", fits, "timestamp out of range"
     scalar("TIMESTAMP, SPAN -> TIMESTAMP", cpp=f"add_interval(x, {parts})", name=name, more=True, domain=domain)(body)
 

@@ -486,7 +486,7 @@ def test_an_empty_file_fills_a_table_with_no_rows(tmp_path: Path) -> None:
         ({"header": "maybe"}, BindError, "takes true or false"),
         ({"skip": -1}, BindError, "at least 0"),
         ({"types": {"zz": "INT"}}, BindError, "columns that the CSV file does not have: zz"),
-        ({"columns": {"a": "BLOB", "b": "INT"}}, NotSupportedError, "columns of type BLOB"),
+        ({"columns": {"a": "UUID", "b": "INT"}}, NotSupportedError, "columns of type UUID"),
         ({"encoding": "utf-16"}, NotSupportedError, "encoding"),
         ({"union_by_name": True}, NotSupportedError, "union_by_name"),
         ({"dateformat": "%Q"}, NotSupportedError, "%Q is not supported"),
