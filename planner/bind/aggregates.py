@@ -190,21 +190,17 @@ def bind_aggregate(
     if name == "string_agg":
         if within is not None:
             raise BindError(f"{written} takes no WITHIN GROUP", span=span_of(within))
-        return _texts(binder, written, node, condition)
+        return _texts(binder, written, node, condition, over)
     if name in ("array_agg", "product"):
         if within is not None:
             raise BindError(f"{written} takes no WITHIN GROUP", span=span_of(within))
-        if over:
-            raise NotSupportedError(f"{written} as a window function is not supported", span=place)
-        return _list(binder, written, name, node, condition)
+        return _list(binder, written, name, node, condition, over)
     if name in ("first", "last", "any_value") and len(node.expressions) == 1 and node.expressions[0].key == "order":
-        return _in_order(binder, written, name, node, condition)
+        return _in_order(binder, written, name, node, condition, over)
     if name in _QUANTILES and any(argument.key == "array" for argument in node.expressions):
         return _several_shares(binder, written, node, condition, within, over)
     if name in _EXTREMES and len(node.expressions) == (2 if name in ("min", "max") else 3):
-        if over:
-            raise NotSupportedError(f"{written} of the n least or greatest over a window is not supported", span=place)
-        return _several(binder, written, name, node, condition)
+        return _several(binder, written, name, node, condition, over)
     nodes, distinct = _arguments(name, node)
     nodes, descending = _share_last(written, nodes, within)
     inner = binder if over else binder.inside_aggregate(written)
@@ -298,10 +294,10 @@ def _arguments(name: str, node: Any) -> tuple[list[Any], bool]:
     return nodes, distinct
 
 
-def _texts(binder: ExpressionBinder, written: str, node: Any, condition: Any) -> AggregateCall:
+def _texts(binder: ExpressionBinder, written: str, node: Any, condition: Any, over: bool) -> AggregateCall:
     """string_agg([DISTINCT] text [, separator] [ORDER BY ...]): NULLs are left out; the separator is a constant."""
     place = own_span(node)
-    if not binder.aggregates:
+    if not (binder.aggregates or over):
         raise _not_allowed(binder, written, place)
     nodes, terms, distinct = list(node.expressions), [], False
     if nodes and nodes[-1].key == "order":
@@ -310,7 +306,7 @@ def _texts(binder: ExpressionBinder, written: str, node: Any, condition: Any) ->
         nodes, distinct = list(nodes[0].expressions), True
     if not 1 <= len(nodes) <= 2:
         raise BindError(f"{written} wants a text and a separator", span=span_of(node) or place)
-    context, inner = binder.context, binder.inside_aggregate(written)
+    context, inner = binder.context, binder if over else binder.inside_aggregate(written)
     value = cast(context, inner.bind(nodes[0]), VARCHAR)
     separator: Expression = Literal(VARCHAR, ",")
     if len(nodes) == 2:
@@ -325,14 +321,14 @@ def _texts(binder: ExpressionBinder, written: str, node: Any, condition: Any) ->
         raise NotSupportedError(
             f"{written} of DISTINCT texts in another order than their own is not supported", span=span
         )
-    kept = _kept_by(binder, written, condition, [value, *keys], span)
+    kept = _kept_by(binder, written, condition, [value, *keys], span, over)
     return AggregateCall(VARCHAR, "string_agg", (value, separator, ways, *keys), distinct, kept, span=span)
 
 
-def _list(binder: ExpressionBinder, written: str, name: str, node: Any, condition: Any) -> Expression:
+def _list(binder: ExpressionBinder, written: str, name: str, node: Any, condition: Any, over: bool) -> Expression:
     """array_agg([DISTINCT] value [ORDER BY ...]), with NULLs; product() is that of such a list."""
     place = own_span(node)
-    if not binder.aggregates:
+    if not (binder.aggregates or over):
         raise _not_allowed(binder, written, place)
     nodes, terms, distinct = list(node.expressions), [], False
     if nodes and nodes[-1].key == "order":
@@ -341,7 +337,7 @@ def _list(binder: ExpressionBinder, written: str, name: str, node: Any, conditio
         nodes, distinct = list(nodes[0].expressions), True
     if len(nodes) != 1:
         raise BindError(f"{written} wants one argument", span=span_of(node) or place)
-    inner = binder.inside_aggregate(written)
+    inner = binder if over else binder.inside_aggregate(written)
     value = inner.bind(nodes[0])
     span = join_spans(place, value.span)
     if name == "product":
@@ -353,7 +349,7 @@ def _list(binder: ExpressionBinder, written: str, name: str, node: Any, conditio
         raise NotSupportedError(
             f"{written} of DISTINCT values in another order than their own is not supported", span=span
         )
-    kept = _kept_by(binder, written, condition, [value, *keys], span)
+    kept = _kept_by(binder, written, condition, [value, *keys], span, over)
     type_ = lists.type_of(value, span)
     found = AggregateCall(type_, "string_agg", (value, Literal(VARCHAR, ""), ways, *keys), distinct, kept, span=span)
     return found if name == "array_agg" else lists.product(binder, found, span)
@@ -375,14 +371,14 @@ def _several_shares(
     return Case(found.type, (IsNull(BOOLEAN, calls[0]),), (Literal(found.type, None),), found, span=found.span)
 
 
-def _several(binder: ExpressionBinder, written: str, name: str, node: Any, condition: Any) -> AggregateCall:
+def _several(binder: ExpressionBinder, written: str, name: str, node: Any, condition: Any, over: bool) -> AggregateCall:
     """min(x, n), arg_min(x, y, n) and their kin: a list of the n least or greatest, of equal ones those of the first rows."""
     place = own_span(node)
-    if not binder.aggregates:
+    if not (binder.aggregates or over):
         raise _not_allowed(binder, written, place)
     if any(argument.key in ("distinct", "order") for argument in node.expressions):
         raise NotSupportedError(f"{written} of n values with DISTINCT or ORDER BY is not supported", span=place)
-    inner = binder.inside_aggregate(written)
+    inner = binder if over else binder.inside_aggregate(written)
     *values, most = [inner.bind(argument) for argument in node.expressions]
     span = join_spans(place, *(value.span for value in values))
     count = folded(binder.context, most)
@@ -395,7 +391,7 @@ def _several(binder: ExpressionBinder, written: str, name: str, node: Any, condi
     binder.context.consume(number)
     if not 0 < number.value < MOST_EXTREMES:
         raise BindError(f"{written} finds 1 to {MOST_EXTREMES - 1} values, not {number.value}", span=most.span)
-    kept = _kept_by(binder, written, condition, values, span)
+    kept = _kept_by(binder, written, condition, values, span, over)
     present = [Not(BOOLEAN, IsNull(BOOLEAN, value)) for value in values]
     ways = Literal(VARCHAR, "dl" if name in ("max", "arg_max") else "al")
     arguments = (values[0], Literal(VARCHAR, ""), ways, Literal(BIGINT, number.value), values[-1])
@@ -408,18 +404,20 @@ def _several(binder: ExpressionBinder, written: str, name: str, node: Any, condi
     )
 
 
-def _in_order(binder: ExpressionBinder, written: str, name: str, node: Any, condition: Any) -> AggregateCall:
+def _in_order(
+    binder: ExpressionBinder, written: str, name: str, node: Any, condition: Any, over: bool
+) -> AggregateCall:
     """first(value ORDER BY ...) and its kin; DISTINCT changes nothing."""
     place, order = own_span(node), node.expressions[0]
-    if not binder.aggregates:
+    if not (binder.aggregates or over):
         raise _not_allowed(binder, written, place)
-    inner, tree = binder.inside_aggregate(written), order.this
+    inner, tree = binder if over else binder.inside_aggregate(written), order.this
     if tree.key == "distinct":
         (tree,) = tree.expressions
     value = inner.bind(tree)
     keys, ways = _order(inner, order.expressions)
     span = join_spans(place, value.span)
-    kept = _kept_by(binder, written, condition, [value, *keys], span)
+    kept = _kept_by(binder, written, condition, [value, *keys], span, over)
     if name == "any_value":
         kept = conjunction((*conjuncts(kept), Not(BOOLEAN, IsNull(BOOLEAN, value))))
     end = Literal(BOOLEAN, name == "last")
@@ -441,14 +439,15 @@ def _order(inner: ExpressionBinder, terms: list[Any]) -> tuple[list[Expression],
 
 
 def _kept_by(
-    binder: ExpressionBinder, written: str, condition: Any, parts: list[Expression], span: Span | None
+    binder: ExpressionBinder, written: str, condition: Any, parts: list[Expression], span: Span | None, over: bool
 ) -> Expression | None:
-    """FILTER's condition; it and the other parts hold no aggregate, and no column of a query outside."""
+    """FILTER's condition; it and the other parts hold no aggregate, but over a window, and no column of a query outside."""
     kept = None
     if condition is not None:
-        kept = as_boolean(binder.context, binder.inside_aggregate("FILTER").bind(condition))
+        inner = binder if over else binder.inside_aggregate("FILTER")
+        kept = as_boolean(binder.context, inner.bind(condition))
     for part in (*parts, *([kept] if kept is not None else [])):
-        if any(isinstance(one, AggregateCall) for one in part.walk()):
+        if not over and any(isinstance(one, AggregateCall) for one in part.walk()):
             raise BindError(f"aggregate functions do not nest: {written}", span=part.span or span)
         if any(isinstance(one, Outer) for one in part.walk()):
             raise NotSupportedError(f"{written} of columns of a query outside is not supported", span=span)

@@ -334,7 +334,8 @@ class _Printer:
         if parts.spec is not None:
             inside.append(self.frame(parts.spec))
         function = re.sub(r"^count_star\(\)", "count()", self.print(node.this))
-        function = re.sub(r'^"?(first|last)"?\(', r"\1_value(", function)
+        function = re.sub(r'^"(\w+)"\(', r"\1(", function)
+        function = re.sub(r"^(first|last)\(", r"\1_value(", function)
         return f"{function} OVER ({' '.join(filter(None, inside))})"
 
     def sort_term(self, term: Any) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gpudb.catalog import INFORMATION_SCHEMA
@@ -15,6 +16,7 @@ from gpudb.planner.bind.casts import as_boolean, cast, common_type
 from gpudb.planner.bind.context import Context, Enclosing, catalog_name, not_found, own_span, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate, position_of
 from gpudb.planner.bind.folding import folded
+from gpudb.planner.bind.framed_aggregates import framed
 from gpudb.planner.bind.grouping import GroupBy, Groups, by_value
 from gpudb.planner.bind.grouping_sets import aggregate_sets, grouped_by
 from gpudb.planner.bind.joins import Side, bind_joins
@@ -504,9 +506,10 @@ class QueryBinder:
                 plan = filtered(plan, having_condition)
         if qualified and not any(map(contains_window, [*bound, *qualified])):
             raise BindError("QUALIFY wants a window function, in it or in SELECT", span=span_of(qualify))
-        plan, (bound, orders.expressions, chosen_by, qualified) = windowed(
-            plan, bound, orders.expressions, chosen_by, qualified
-        )
+        for over in (partial(framed, self.context), windowed):
+            plan, (bound, orders.expressions, chosen_by, qualified) = over(
+                plan, bound, orders.expressions, chosen_by, qualified
+            )
         for condition in qualified:
             plan = filtered(plan, condition)
         return self.projected(node, plan, items, bound, orders, chosen_by)

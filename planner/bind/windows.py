@@ -78,7 +78,8 @@ def bind_window(binder: ExpressionBinder, node: Any) -> Expression:
     order, directions = _order(inner, parts)
     keys = _Keys(inner, partition, order, directions, place)
     name = _SPELLINGS.get(written, written)
-    if name in _ARGUMENTS:
+    in_order = aggregates.is_aggregate(written) and any(node.key == "order" for node in function.expressions)
+    if name in _ARGUMENTS and not in_order:
         if condition is not None and name not in _OF_VALUES:
             raise BindError(f"FILTER belongs to an aggregate function, this is none: {written}", span=place)
         return _plain_call(keys, name, written, function, condition, ignore_nulls, parts.spec)
@@ -99,13 +100,11 @@ def _over_window(
             {part: _over_window(part, keys, frame, start, end) for part in _outermost_aggregates(expression)}
         )
     name = expression.name
-    if name not in _SUMMED and name not in _CHOSEN:
+    if name == "grouping":
         raise NotSupportedError(f"{name} as a window function is not supported", span=expression.span)
-    if name in _CHOSEN and expression.filter is not None:
-        raise NotSupportedError(f"FILTER with {name} as a window function is not supported", span=expression.span)
-    call = WindowCall(
+    return WindowCall(
         expression.type,
-        _CHOSEN.get(name, name),
+        name if expression.filter is not None else _CHOSEN.get(name, name),
         expression.arguments,
         keys.partition,
         keys.order,
@@ -118,12 +117,11 @@ def _over_window(
         name == "any_value",
         span=expression.span,
     )
-    if call.distinct and (frame.start != UNBOUNDED_PRECEDING or frame.exclude != "none"):
-        raise NotSupportedError(
-            f"{name}(DISTINCT ...) over a frame that does not begin with the partition is not supported",
-            span=expression.span,
-        )
-    return call
+
+
+def is_framed(call: WindowCall) -> bool:
+    """Whether a call is made of the rows of its frames (`framed_aggregates`): no running sum, and no place, says its value."""
+    return call.distinct or (call.name not in _SUMMED and call.name not in _ARGUMENTS)
 
 
 def _outermost_aggregates(expression: Expression) -> list[Expression]:
