@@ -11,13 +11,16 @@ together.  What is valid SQL but not here raises NotSupportedError with its name
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from gpudb.catalog import Catalog, View
 from gpudb.errors import Error, InterfaceError
 from gpudb.planner.bind.context import Context, parameters_by_name
+from gpudb.planner.bind.ordered_aggregates import spelled_out
 from gpudb.planner.bind.statements import StatementBinder
+from gpudb.planner.expressions import Expression
+from gpudb.planner.logical import Node
 from gpudb.planner.parse import Parsed, on_a_big_stack
 from gpudb.planner.statements import Explain, Statement
 from gpudb.types import SqlType
@@ -54,7 +57,8 @@ def bind(
         ).attach_sql(parsed.sql)
 
     def run() -> Statement:
-        return StatementBinder(context).bind(parsed.tree)
+        statement: Statement = _spelled_out(context, StatementBinder(context).bind(parsed.tree))
+        return statement
 
     try:
         statement = on_a_big_stack(run) if parsed.deep else run()
@@ -69,6 +73,20 @@ def bind(
     if isinstance(statement, Explain):
         statement = replace(statement, statement=replace(statement.statement, **notes))
     return replace(statement, **notes)
+
+
+def _spelled_out(context: Context, value: Any) -> Any:
+    """A statement, or a part of one, with its plans as they can be run."""
+    if isinstance(value, Node):
+        return spelled_out(context, value)
+    if isinstance(value, tuple):
+        parts_of = tuple(_spelled_out(context, part) for part in value)
+        return parts_of if any(new is not old for new, old in zip(parts_of, value, strict=True)) else value
+    if not is_dataclass(value) or isinstance(value, (Expression, SqlType)):
+        return value
+    parts = {item.name: getattr(value, item.name) for item in fields(value)}
+    changes = {name: new for name, part in parts.items() if (new := _spelled_out(context, part)) is not part}
+    return replace(value, **changes) if changes else value  # type: ignore[type-var]  # no class, but one's instance
 
 
 def view_columns(view: View, catalog: Catalog, settings: Mapping[str, Any]) -> list[tuple[str, SqlType]]:

@@ -95,7 +95,7 @@ class _Framed:
 
     def _grouped(self, rows: Node, keys: Sequence[Expression]) -> Node:
         names = [f"key {number}" for number in range(len(keys))]
-        return aggregated(self.context, rows, keys, self.calls, names)
+        return aggregated(rows, keys, self.calls, names)
 
     def _of_partitions(self) -> Node:
         rows = Kept(self.plan.columns, self.plan)

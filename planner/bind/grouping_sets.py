@@ -189,7 +189,7 @@ class _Sets:
             else:
                 keys = [self.keys[number] for number in wanted]
                 names = [f"key {number}" for number in wanted]
-                self.made[wanted] = aggregated(self.context, self.plan, keys, self.parts, names)
+                self.made[wanted] = aggregated(self.plan, keys, self.parts, names)
         return self.made[wanted]
 
     def _merged(self, wanted: tuple[int, ...], finer: tuple[int, ...]) -> Node:

@@ -47,7 +47,7 @@ from gpudb.planner.logical import (
     SortKey,
     Window,
 )
-from gpudb.planner.rules.rewriting import columns_read, renumber
+from gpudb.planner.rules.rewriting import bottom_up, columns_read, renumber
 from gpudb.types import BIGINT, BOOLEAN, DOUBLE, TIME, TIMESTAMPTZ
 
 _QUANTILES = ("quantile_cont", "quantile_disc")
@@ -55,17 +55,23 @@ NAMES = (*_QUANTILES, "mode", "entropy", "mad", "string_agg", "list_of_first", "
 MEDIAN = (Literal(DOUBLE, 0.5), Literal(BOOLEAN, False))
 
 
-def aggregated(
-    context: Context, plan: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall], names: Sequence[str]
-) -> Node:
-    """GROUP BY `keys`: the columns are keys, of these names, then aggregates of whatever kind."""
+def aggregated(plan: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall], names: Sequence[str]) -> Node:
+    """GROUP BY `keys`: the columns are keys, of these names, then aggregates of whatever kind, until `spelled_out`."""
     columns = tuple((name, key.type) for name, key in zip(names, keys, strict=True))
     columns += tuple((call.name, call.type) for call in calls)
-    others = [call for call in calls if call.name not in NAMES]
-    if len(others) == len(calls):
-        return Aggregate(columns, plan, tuple(keys), tuple(calls))
-    plan, keys, calls = read_again(plan, keys, calls)
-    return _Aggregation(context, plan, keys, columns[: len(keys)]).made(columns, calls)
+    return Aggregate(columns, plan, tuple(keys), tuple(calls))
+
+
+def spelled_out(context: Context, plan: Node) -> Node:
+    """A plan that is bound, its subqueries joined, with plans in the place of such aggregates."""
+
+    def at(node: Node) -> Node:
+        if not isinstance(node, Aggregate) or all(call.name not in NAMES for call in node.aggregates):
+            return node
+        below, keys, calls = read_again(node.input, node.keys, node.aggregates)
+        return _Aggregation(context, below, keys, node.columns[: len(keys)]).made(node.columns, calls)
+
+    return bottom_up(plan, at)
 
 
 def read_again(

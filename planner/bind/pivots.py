@@ -22,6 +22,7 @@ from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate
 from gpudb.planner.bind.grouping import GroupBy, Groups, by_value
 from gpudb.planner.bind.names import column_name
 from gpudb.planner.bind.operators import compare
+from gpudb.planner.bind.ordered_aggregates import spelled_out
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.unnesting import columns_of, where
 from gpudb.planner.expressions import (
@@ -151,7 +152,7 @@ class _Pivot:
         if context.open_views:
             raise NotSupportedError("PIVOT without its values in a view is not supported", span=span_of(field))
         context.volatile = True  # other rows, other columns
-        names = dict.fromkeys(context.catalog.values_of(plan, context.raw_values()))
+        names = dict.fromkeys(context.catalog.values_of(spelled_out(context, plan), context.raw_values()))
         if len(names) > MOST_VALUES:
             raise BindError(f"PIVOT finds {len(names)} values: more than {MOST_VALUES} columns", span=span_of(field))
         return [

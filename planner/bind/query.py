@@ -877,7 +877,7 @@ def aggregate(plan: Node, groups: Groups) -> Node:
     plan, inputs = unnested(*attached(plan, (*groups.keys, *groups.aggregates)))
     keys, calls = inputs[: len(groups.keys)], inputs[len(groups.keys) :]
     names = [key.name if isinstance(key, Column) else f"key {i}" for i, key in enumerate(groups.keys)]
-    return aggregated(groups.context, plan, keys, calls, names)  # type: ignore[arg-type]  # attached() gives calls for calls
+    return aggregated(plan, keys, calls, names)  # type: ignore[arg-type]  # attached() gives calls for calls
 
 
 def only_shown(plan: Node, scope: Scope) -> Node:

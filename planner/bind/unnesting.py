@@ -56,7 +56,7 @@ from gpudb.planner.rules.rewriting import map_expressions, substitute
 from gpudb.record import record
 from gpudb.types import BIGINT, BOOLEAN
 
-_COUNTS = ("count", "count_star")  # of no rows 0; all other aggregates of no rows are NULL
+_COUNTS = ("count", "count_star", "entropy")  # of no rows 0; all other aggregates of no rows are NULL
 _EQUALITIES = ("=", "is_not_distinct")
 
 
@@ -151,7 +151,7 @@ class Unnesting:
 
         def placed(part: Expression) -> Expression:
             if isinstance(part, Column) and state.counts and part.index - start in state.counts:
-                return Coalesce(part.type, (part, Literal(part.type, 0)))
+                return Coalesce(part.type, (part, Literal(part.type, 0.0 if part.type.is_float else 0)))
             return part
 
         return output.transform(placed)
