@@ -53,7 +53,7 @@ from gpudb.record import record
 from gpudb.storage.column import padded_copy
 from gpudb.storage.dictionary import Dictionary
 from gpudb.storage.table import TableVersion
-from gpudb.types import RegisterType, SqlType
+from gpudb.types import HUGEINT, RegisterType, SqlType
 from gpudb.vm.prologue import Prologue
 from gpudb.vm.recursion import recursed
 from gpudb.vm.texts import TextCache, Texts
@@ -496,7 +496,9 @@ class Machine:
             masks = self._of_step(SourceColumn(step.column, "validity", R.MASK, step.rows))
             valid = self.device.to_host(masks, np.uint8, rows)[places] != 0
         if output.type is R.I128:
-            numbers = self.device.to_host(column, np.uint64, 2 * rows).reshape(-1, 2)[places]
+            assert left.emitted is not None
+            wide = self.device.export(left.emitted, output.column, None, HUGEINT, None, 0, rows)
+            numbers = np.frombuffer(wide.buffers()[1], np.uint64)[: 2 * rows].reshape(-1, 2)[places]
         else:
             numbers = self.device.to_host(column, output.type.dtype, rows)[places]
         if element.is_coded:
