@@ -21,7 +21,7 @@ from gpudb.functions.registry import Overload
 from gpudb.functions.rows import per_row
 from gpudb.types import BIGINT, DOUBLE, VARCHAR, SqlType, list_of
 
-MOST = 1 << 26  # elements of a range() that is a list
+MOST = 1 << 24  # elements of a range() that is a list
 WHOLE = frozenset({"list_starts", "list_elements"})
 """Functions of a whole dictionary at once: what they give an entry depends on those before it, or is several values."""
 
