@@ -6,7 +6,7 @@ table stores one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpudb.errors import BindError, NotSupportedError
 from gpudb.functions import lists as functions
@@ -230,8 +230,3 @@ def counted_by(
     start = numbers[0] if len(numbers) > 1 else Literal(BIGINT, 0)
     step = numbers[2] if len(numbers) == 3 else Literal(BIGINT, 1)
     return start, numbers[min(1, len(numbers) - 1)], step
-
-
-def bind_list(binder: ExpressionBinder, node: Any, span: Span | None) -> Expression:
-    """[a, b, ...] as a tree."""
-    return list_value(binder, [binder.bind(item) for item in node.expressions], span)
