@@ -330,6 +330,29 @@ def from_integers(values: np.ndarray, sql: SqlType) -> pa.Array:
     return pa.Array.from_buffers(sql.entries, len(values), [None, pa.py_buffer(narrow)])
 
 
+def arrow_array(numbers: np.ndarray, valid: np.ndarray | None, sql: SqlType) -> pa.Array:
+    """Values as registers hold them, of whatever width, as an Arrow array of their SQL type.
+
+    numbers  (n,) or, of 128 bits, (n, 2) uint64, the low word first;  valid  (n,) bool
+    """
+    rows = len(numbers)
+    nulls = 0 if valid is None else rows - int(np.count_nonzero(valid))
+    bits = pa.py_buffer(np.packbits(valid, bitorder="little")) if valid is not None and nulls else None
+    if sql.kind == "BOOLEAN":
+        data = np.packbits(numbers != 0, bitorder="little")
+    elif pa.types.is_decimal(sql.arrow):
+        if numbers.ndim == 1:
+            low = numbers.astype(np.int64)
+            numbers = np.stack([low, low >> 63], axis=1)
+        data = np.ascontiguousarray(numbers)
+    else:
+        dtype = sql.register.dtype if sql.is_float else np.dtype(f"i{sql.arrow.bit_width // 8}")
+        if numbers.ndim == 2:  # of a type of fewer bits: the low word holds it
+            numbers = np.ascontiguousarray(numbers[:, 0]).view(np.int64)
+        data = numbers.astype(dtype)
+    return pa.Array.from_buffers(sql.arrow, rows, [bits, pa.py_buffer(data)], nulls)
+
+
 def _evaluate(
     function: TextFunction, domains: list[Any], constants: tuple[Any, ...], spend: Callable[[int], None]
 ) -> Evaluated:
