@@ -156,3 +156,10 @@ class Groups:
 def _reads_rows(expression: Expression) -> bool:
     """Does it read the rows of its own query, or is it an aggregate of them?"""
     return any(isinstance(part, Column | AggregateCall) for part in expression.walk())
+
+
+def reads_rows(expression: Expression) -> bool:
+    """Does it read columns of its own query's rows outside of aggregates?"""
+    if isinstance(expression, Column | AggregateCall):
+        return isinstance(expression, Column)
+    return any(map(reads_rows, expression.children()))

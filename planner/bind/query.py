@@ -17,7 +17,7 @@ from gpudb.planner.bind.context import Context, Enclosing, catalog_name, not_fou
 from gpudb.planner.bind.expressions import ExpressionBinder, contains_aggregate, position_of
 from gpudb.planner.bind.folding import folded
 from gpudb.planner.bind.framed_aggregates import framed
-from gpudb.planner.bind.grouping import GroupBy, Groups, by_value
+from gpudb.planner.bind.grouping import GroupBy, Groups, by_value, reads_rows
 from gpudb.planner.bind.grouping_sets import aggregate_sets, grouped_by
 from gpudb.planner.bind.joins import Side, bind_joins
 from gpudb.planner.bind.names import column_name, describe
@@ -609,6 +609,12 @@ class QueryBinder:
             if group.args.get(part):
                 raise NotSupportedError(f"GROUP BY ... WITH {part.upper()} is not supported", span=span_of(group))
         if group.args.get("all"):
+            for item in items:
+                if contains_unnest(item.expression) or (
+                    contains_window(item.expression) and reads_rows(item.expression)
+                ):
+                    what = "an UNNEST" if contains_unnest(item.expression) else "a window function of columns"
+                    raise BindError(f"GROUP BY ALL cannot group by {what}", span=item.expression.span)
             chosen = [
                 item.expression
                 for item in items
