@@ -38,7 +38,7 @@ from gpudb.parameters import typed_parameters
 from gpudb.record import record
 from gpudb.result import Result
 from gpudb.storage.arrow import sql_type
-from gpudb.types import BIGINT, HUGEINT, INTERVAL, SqlType
+from gpudb.types import BIGINT, HUGEINT, INTERVAL, SqlType, list_of
 
 Answer = TypeVar("Answer")
 COOKIE = "arrow_flight_session_id"
@@ -434,6 +434,8 @@ def _type_of(column: pa.Field) -> SqlType:
     """The SQL type behind a result column; sums of integers are HUGEINT, which Arrow has no name for."""
     if column.type == HUGEINT.arrow:
         return HUGEINT
+    if pa.types.is_list(column.type):
+        return list_of(_type_of(column.type.value_field))
     return INTERVAL if column.type == INTERVAL.arrow else sql_type(column.type, column.name)
 
 
