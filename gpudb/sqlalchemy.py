@@ -6,9 +6,9 @@
 
 SQLAlchemy finds it by its entry point; nothing else of gpudb imports it.
 
-There are no constraints in the engine yet: PRIMARY KEY, NOT NULL, UNIQUE, CHECK, FOREIGN KEY and indexes of a
-Table are left out of its CREATE TABLE, each time with a warning.  A transaction is a snapshot, which SQLAlchemy calls
-REPEATABLE READ; of two that change one table the second to commit gets an OperationalError.
+FOREIGN KEY and indexes, which the engine does not have, are left out of a CREATE TABLE, each time with a warning.  A
+transaction is a snapshot, which SQLAlchemy calls REPEATABLE READ; of two that change one table the second to commit gets an
+OperationalError.
 """
 
 from __future__ import annotations
@@ -152,21 +152,12 @@ class GpudbDDLCompiler(compiler.DDLCompiler):
         default_sql = self.get_column_default_string(column)
         if default_sql is not None:
             specification += f" DEFAULT {default_sql}"
-        if not column.nullable and not column.primary_key:
-            util.warn(f"gpudb has no NOT NULL yet, it is left out: {column.table.name}.{column.name}")
-        return specification
+        return specification if column.nullable else f"{specification} NOT NULL"
 
     def create_table_constraints(self, table: Any, _include_foreign_key_constraints: Any = None, **kw: Any) -> str:
-        found = sorted(
-            {
-                constraint.__visit_name__.replace("_", " ").removesuffix(" constraint").removeprefix("table or column ")
-                for constraint in table.constraints
-                if not (constraint.__visit_name__ == "primary_key_constraint" and not constraint.columns)
-            }
-        )
-        if found:
-            util.warn(f"gpudb has no constraints yet, these are left out of table {table.name}: {', '.join(found)}")
-        return ""
+        if table.foreign_key_constraints:
+            util.warn(f"gpudb has no foreign keys, they are left out of table {table.name}")
+        return super().create_table_constraints(table, _include_foreign_key_constraints=set(), **kw)
 
     def visit_create_index(
         self, create: Any, include_schema: Any = False, include_table_schema: Any = True, **kw: Any
@@ -178,8 +169,8 @@ class GpudbDDLCompiler(compiler.DDLCompiler):
     def visit_drop_index(self, drop: Any, **kw: Any) -> str:
         return "SELECT NULL AS no_index"
 
-    def visit_add_constraint(self, create: Any, **kw: Any) -> str:
-        raise exc.CompileError("gpudb has no constraints yet")
+    def visit_foreign_key_constraint(self, constraint: Any, **kw: Any) -> str:
+        raise exc.CompileError(f"gpudb has no foreign keys: table {constraint.table.name}")
 
 
 class GpudbTypeCompiler(compiler.GenericTypeCompiler):
@@ -380,8 +371,22 @@ class GpudbDialect(default.DefaultDialect):
             raise exc.NoSuchTableError(f"{schema}.{table_name}" if schema else table_name)
         return empty
 
+    def _keys(self, connection: Any, kind: str, table_name: str, schema: str | None, **kw: Any) -> dict[str, list[str]]:
+        """The columns of each key of a kind, by its name."""
+        sql = """SELECT constraint_name, column_name FROM information_schema.key_column_usage
+            JOIN information_schema.table_constraints USING (table_schema, table_name, constraint_name)
+            WHERE constraint_type = :kind AND lower(table_name) = lower(:name) AND lower(table_schema) = lower(:schema)
+            ORDER BY constraint_name, ordinal_position"""
+        found: dict[str, list[str]] = self._nothing(connection, table_name, schema, {}, **kw)
+        for label, column in self._rows(connection, sql, kind=kind, name=table_name, schema=schema or "main"):
+            found.setdefault(label, []).append(column)
+        return found
+
+    @reflection.cache
     def get_pk_constraint(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> Any:
-        return self._nothing(connection, table_name, schema, {"constrained_columns": [], "name": None}, **kw)
+        keys = self._keys(connection, "PRIMARY KEY", table_name, schema, **kw)
+        label, columns = next(iter(keys.items()), (None, []))
+        return {"constrained_columns": columns, "name": label}
 
     def get_foreign_keys(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> Any:
         return self._nothing(connection, table_name, schema, [], **kw)
@@ -389,11 +394,28 @@ class GpudbDialect(default.DefaultDialect):
     def get_indexes(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> Any:
         return self._nothing(connection, table_name, schema, [], **kw)
 
+    @reflection.cache
     def get_unique_constraints(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> Any:
-        return self._nothing(connection, table_name, schema, [], **kw)
+        keys = self._keys(connection, "UNIQUE", table_name, schema, **kw)
+        return [{"name": label, "column_names": columns} for label, columns in keys.items()]
 
+    @reflection.cache
     def get_check_constraints(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> Any:
-        return self._nothing(connection, table_name, schema, [], **kw)
+        sql = """SELECT constraint_name, expression FROM duckdb_constraints() WHERE constraint_type = 'CHECK'
+            AND lower(table_name) = lower(:name) AND lower(schema_name) = lower(:schema) ORDER BY constraint_index"""
+        self._nothing(connection, table_name, schema, [], **kw)
+        found = self._rows(connection, sql, name=table_name, schema=schema or "main")
+        return [{"name": label, "sqltext": _without_parentheses(condition)} for label, condition in found]
+
+
+def _without_parentheses(condition: str) -> str:
+    """A condition without the pair of parentheses around all of it."""
+    level = 0
+    for place, character in enumerate(condition):
+        level += (character == "(") - (character == ")")
+        if level == 0 and place < len(condition) - 1:
+            return condition
+    return condition[1:-1] if condition.startswith("(") else condition
 
 
 class GpudbFlightDialect(GpudbDialect):

@@ -91,7 +91,7 @@ def schema(command: str, message: Any) -> pa.Schema:
 
 
 def table(command: str, message: Any, session: Session, timeout_ms: int = 0) -> pa.Table:
-    """The rows of a command; there are no keys, so none are found."""
+    """The rows of a command; there are no foreign keys, so none are found."""
     match command:
         case "CommandGetSqlInfo":
             return sql_info(message.info, session.database.storage.read_only, timeout_ms)
@@ -108,6 +108,8 @@ def table(command: str, message: Any, session: Session, timeout_ms: int = 0) -> 
             return pa.table([catalog, names], schema=SCHEMAS[command])
         case "CommandGetTables":
             return _tables(message, session)
+        case "CommandGetPrimaryKeys":
+            return _primary_keys(message, session)
     return schema(command, message).empty_table()
 
 
@@ -171,6 +173,23 @@ def _in_catalog(message: Any, session: Session) -> bool:
 def _schemas(session: Session) -> list[str]:
     definitions = StatementCatalog(session).snapshot.definitions.values()
     return sorted({"main", *(one.name for one in definitions if isinstance(one, Schema))})
+
+
+def _primary_keys(message: Any, session: Session) -> pa.Table:
+    catalog = StatementCatalog(session)
+    rows = []
+    schema_wanted, table_wanted = pattern_of(message, "db_schema"), str(message.table).lower()
+    for name in catalog.snapshot if _in_catalog(message, session) else ():
+        place = schema_of(name) or "main", name_in_schema(name)
+        in_schema = schema_wanted is None or place[0].lower() == schema_wanted.lower()
+        if in_schema and place[1].lower() == table_wanted:
+            for key in catalog.constraints(name).keys:
+                if key.kind == "PRIMARY KEY":
+                    head = [catalog_name(session.database), *place]
+                    rows += [[*head, column, key.called(place[1]), n] for n, column in enumerate(key.columns, 1)]
+    schema_of_keys = SCHEMAS["CommandGetPrimaryKeys"]
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in schema_of_keys]
+    return pa.table(columns, schema=schema_of_keys)
 
 
 def _tables(message: Any, session: Session) -> pa.Table:

@@ -188,7 +188,7 @@ def test_the_orm_works_with_keys_that_the_program_gives(engine: sa.Engine) -> No
         carrier: orm.Mapped[Carrier] = orm.relationship(back_populates="flights")
 
     globals().update(Flight=Flight)  # where the annotation above is looked up
-    with pytest.warns(sa.exc.SAWarning, match="left out of table flights: foreign key, primary key"):
+    with pytest.warns(sa.exc.SAWarning, match="no foreign keys, they are left out of table flights"):
         Base.metadata.create_all(engine)
     with orm.Session(engine) as session:
         session.add(Carrier(code="UA", name="United", flights=[Flight(id=1), Flight(id=2)]))
@@ -200,14 +200,44 @@ def test_the_orm_works_with_keys_that_the_program_gives(engine: sa.Engine) -> No
 
 
 def test_what_is_left_out_of_a_table_is_told(engine: sa.Engine) -> None:
-    made = sa.Table(
-        "k", sa.MetaData(), sa.Column("a", sa.Integer, nullable=False, index=True), sa.UniqueConstraint("a")
-    )
+    made = sa.Table("k", sa.MetaData(), sa.Column("a", sa.Integer, nullable=False, index=True))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made.create(engine)
-    told = " ".join(str(warning.message) for warning in caught)
-    assert "no NOT NULL yet" in told and "these are left out of table k: unique" in told and "no indexes" in told
+    assert ["no indexes" in str(warning.message) for warning in caught] == [True]
+
+
+def test_constraints_are_made_broken_and_reflected(engine: sa.Engine) -> None:
+    made = sa.Table(
+        "pairs",
+        sa.MetaData(),
+        sa.Column("a", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("b", sa.String, primary_key=True),
+        sa.Column("c", sa.Integer, sa.CheckConstraint("c > 0", name="positive"), unique=True),
+        sa.Column("d", sa.Integer, nullable=False, server_default="7"),
+        sa.UniqueConstraint("d", "c", name="both"),
+    )
+    made.create(engine)
+    with engine.begin() as connection:
+        connection.execute(made.insert(), {"a": 1, "b": "x", "c": 1})
+    for row, message in (
+        ({"a": 1, "b": "x", "c": 2}, "PRIMARY KEY"),
+        ({"a": 2, "b": "x", "c": 1}, "UNIQUE"),
+        ({"a": 2, "b": "x", "c": -1}, "CHECK constraint failed: positive"),
+        ({"a": 2, "b": None, "c": 5}, "NOT NULL"),
+    ):
+        with pytest.raises(sa.exc.IntegrityError, match=message), engine.begin() as connection:
+            connection.execute(sa.text("INSERT INTO pairs (a, b, c) VALUES (:a, :b, :c)"), row)
+    found = sa.inspect(engine)
+    assert found.get_pk_constraint("pairs") == {"constrained_columns": ["a", "b"], "name": "pairs_a_b_pkey"}
+    assert {one["name"]: one["column_names"] for one in found.get_unique_constraints("pairs")} == {
+        "pairs_c_key": ["c"],
+        "both": ["d", "c"],
+    }
+    assert found.get_check_constraints("pairs") == [{"name": "positive", "sqltext": "c > 0"}]
+    assert [column["nullable"] for column in found.get_columns("pairs")] == [False, False, True, False]
+    again = sa.Table("pairs", sa.MetaData(), autoload_with=engine)
+    assert [column.name for column in again.primary_key] == ["a", "b"]
 
 
 def test_a_directory_is_shared_with_other_connections_of_the_process(tmp_path: Path) -> None:

@@ -257,6 +257,16 @@ def test_metadata_commands_say_what_there_is(flight: fl.FlightClient, options: f
     assert metadata(flight, options, "CommandGetCrossReference", pk_table="a", fk_table="b").num_rows == 0
 
 
+def test_primary_keys_are_told(flight: fl.FlightClient, options: fl.FlightCallOptions, sql: Sql) -> None:
+    sql("CREATE SCHEMA keyed")
+    sql("CREATE TABLE keyed.pairs(a INTEGER, b VARCHAR, c INTEGER UNIQUE, CONSTRAINT both PRIMARY KEY (b, a))")
+    found = metadata(flight, options, "CommandGetPrimaryKeys", table="pairs", db_schema="keyed").to_pylist()
+    place = {"catalog_name": "memory", "db_schema_name": "keyed", "table_name": "pairs", "key_name": "both"}
+    assert found == [{**place, "column_name": "b", "key_sequence": 1}, {**place, "column_name": "a", "key_sequence": 2}]
+    assert metadata(flight, options, "CommandGetPrimaryKeys", table="pairs").num_rows == 2
+    assert metadata(flight, options, "CommandGetPrimaryKeys", table="pairs", db_schema="main").num_rows == 0
+
+
 def test_types_are_listed_with_odbcs_numbers(flight: fl.FlightClient, options: fl.FlightCallOptions) -> None:
     every = metadata(flight, options, "CommandGetXdbcTypeInfo")
     assert every.num_rows == 13

@@ -23,6 +23,8 @@ _OPEN = """
     unusual_column_name_characters subqueries offset sql_expression_limit_offset group_by_complex_expression sane_rowcount
     sane_multi_rowcount sane_rowcount_w_returning arraysize duplicate_names_in_cursor_description table_value_constructor
     foreign_keys no_lastrowid_support no_sequences nested_aggregates literal_float_coercion datetime_literals_ date_implicit_bound
+    named_constraints implicitly_named_constraints primary_key_constraint_reflection unique_constraint_reflection
+    check_constraint_reflection inline_check_constraint_reflection duplicate_key_raises_integrity_error reflects_pk_names
     datetime_implicit_bound timestamp_microseconds_implicit_bound queue_pool standalone_null_binds_whereclause window_functions window_range
 """.split()
 
@@ -30,15 +32,7 @@ _CLOSED = {
     "self_referential_foreign_keys": "no foreign keys",
     "deferrable_fks": "no foreign keys",
     "on_update_cascade": "no foreign keys",
-    "named_constraints": "no constraints",
-    "implicitly_named_constraints": "no constraints",
-    "primary_key_constraint_reflection": "no constraints",
     "foreign_key_constraint_reflection": "no foreign keys",
-    "unique_constraint_reflection": "no constraints",
-    "check_constraint_reflection": "no constraints",
-    "inline_check_constraint_reflection": "no constraints",
-    "duplicate_key_raises_integrity_error": "no constraints",
-    "reflects_pk_names": "no constraints",
     "index_reflection": "no indexes",
     "index_ddl_if_exists": "no indexes",
     "autoincrement_insert": "no generated keys",
@@ -88,8 +82,6 @@ _CLOSED = {
 # Tests without a requirement that would say so: the dialect of DuckDB differs here, as theirs of SQLite or MySQL do elsewhere.
 DIFFERENT = {
     "test_string_length_reflection": "the length of VARCHAR(n) says nothing in DuckDB's dialect, and is not kept",
-    "test_nullable_reflection": "no NOT NULL",
-    "test_get_multi_columns": "no NOT NULL",
     "test_server_defaults[DateTime": "no now()",
     "test_long_convention_name[ix": "no indexes",
     "test_dialect_user_setting_is_restored": "wants an isolation level beside the default one and AUTOCOMMIT",
