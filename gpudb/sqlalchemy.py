@@ -402,7 +402,7 @@ class GpudbDialect(default.DefaultDialect):
     @reflection.cache
     def get_check_constraints(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> Any:
         sql = """SELECT constraint_name, expression FROM duckdb_constraints() WHERE constraint_type = 'CHECK'
-            AND lower(table_name) = lower(:name) AND lower(schema_name) = lower(:schema) ORDER BY constraint_index"""
+            AND lower(table_name) = lower(:name) AND lower(schema_name) = lower(:schema) ORDER BY constraint_name"""
         self._nothing(connection, table_name, schema, [], **kw)
         found = self._rows(connection, sql, name=table_name, schema=schema or "main")
         return [{"name": label, "sqltext": _without_parentheses(condition)} for label, condition in found]
