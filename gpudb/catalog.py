@@ -6,9 +6,12 @@ Statistics are rounded outwards (ranges and row bounds to powers of two), so tha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence as Several
+from dataclasses import replace
 from typing import Any, Protocol
 
+from gpudb.errors import NotSupportedError, OutOfRangeError
 from gpudb.record import record
 from gpudb.types import RegisterType, SqlType
 
@@ -150,6 +153,40 @@ class Constraints:
 
 
 @record
+class Sequence:
+    """Numbers that are given out once each: `start`, then each `increment` more than the one before.
+
+    minimum, maximum  bounds of them; behind the last one follows, with `cycle`, the first again, else an error
+    next              the next number
+    last              the one given out last, None before the first
+    """
+
+    name: str
+    start: int
+    increment: int
+    minimum: int
+    maximum: int
+    cycle: bool
+    next: int
+    last: int | None
+
+    def after(self, count: int) -> Sequence:
+        """The sequence when `count` numbers have been given out; OutOfRangeError where it does not have as many."""
+        last = self.next + self.increment * (count - 1)
+        if not self.minimum <= last <= self.maximum:
+            if self.cycle:
+                raise NotSupportedError(
+                    f"rows that get numbers from both ends of a sequence are not supported: {self.name}"
+                )
+            bound = self.maximum if self.increment > 0 else self.minimum
+            raise OutOfRangeError(f"nextval: the sequence has no more numbers: {self.name}, {bound}")
+        following = last + self.increment
+        if self.cycle and not self.minimum <= following <= self.maximum:
+            following = self.minimum if self.increment > 0 else self.maximum
+        return replace(self, next=following, last=last)
+
+
+@record
 class Producer:
     """Up to which of its batches a client's rows were taken in, so that none is taken in twice.
 
@@ -172,7 +209,7 @@ class Enum:
     values: tuple[str, ...]
 
 
-Definition = View | Schema | Defaults | Constraints | Producer | Enum
+Definition = View | Schema | Defaults | Constraints | Sequence | Producer | Enum
 """What a database holds beside tables, under `definition_key`."""
 
 
@@ -218,6 +255,8 @@ def definition_key(definition: Definition) -> str:
             return f"{name}\0defaults"
         case Constraints():
             return f"{name}\0constraints"
+        case Sequence():
+            return f"{name}\0sequence"
         case Producer():
             return "\1" + definition.name
         case Enum():
@@ -246,13 +285,16 @@ class Catalog(Protocol):
     def constraints(self, name: str) -> Constraints:
         """What rows of a table must fulfil; empty where nothing is said."""
 
+    def sequence(self, name: str) -> Sequence | None:
+        """The sequence called `name` (case-insensitive), or None."""
+
     def table_names(self) -> list[str]:
         """All names, for hints and SHOW TABLES."""
 
     def database_name(self) -> str:
         """What the database is called before a schema's name: `memory`, or the last part of its directory's path."""
 
-    def listing(self, name: str, arguments: Sequence[str] | None = None) -> TableLayout | None:
+    def listing(self, name: str, arguments: Several[str] | None = None) -> TableLayout | None:
         """A listing of the catalog, `information_schema.tables`, as a relation of this statement; None of another name.
 
         arguments  of a call, duckdb_tables(); None where it is named as a table is.  BindError for a wrong number.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from gpudb.catalog import Constraint, Constraints, Schema, View, name_in_schema, schema_of
+from gpudb.catalog import Sequence as SequenceDefinition
 from gpudb.errors import BindError, Error
 from gpudb.record import record
 from gpudb.settings import ALIASES, SETTINGS
@@ -388,6 +389,37 @@ _TYPE_IDS = {
     "HUGEINT": 50,
     "UUID": 54,
 }
+
+
+@listing(
+    "duckdb_sequences",
+    """database_name VARCHAR, database_oid BIGINT, schema_name VARCHAR, schema_oid BIGINT, sequence_name VARCHAR,
+    sequence_oid BIGINT, comment tags VARCHAR, temporary BOOLEAN, start_value min_value max_value increment_by BIGINT,
+    cycle BOOLEAN, last_value BIGINT, sql VARCHAR""",
+)
+def _duckdb_sequences(facts: Facts) -> Iterator[Row]:
+    found = [one for one in facts.catalog.snapshot.definitions.values() if isinstance(one, SequenceDefinition)]
+    for number, one in enumerate(sorted(found, key=lambda one: one.name.lower()), 1):
+        schema = schema_of(one.name) or "main"
+        place = name_in_schema(one.name) if schema == "main" else f"{_quoted(schema)}.{name_in_schema(one.name)}"
+        bounds = f"INCREMENT BY {one.increment} MINVALUE {one.minimum} MAXVALUE {one.maximum}"
+        yield {
+            "database_name": facts.database,
+            "database_oid": 0,
+            "schema_name": schema,
+            "schema_oid": facts.schemas.get(schema),
+            "sequence_name": name_in_schema(one.name),
+            "sequence_oid": number,
+            "tags": "{}",
+            "temporary": False,
+            "start_value": one.start,
+            "min_value": one.minimum,
+            "max_value": one.maximum,
+            "increment_by": one.increment,
+            "cycle": one.cycle,
+            "last_value": one.last,
+            "sql": f"CREATE SEQUENCE {place} {bounds} START {one.next} {'CYCLE' if one.cycle else 'NO CYCLE'};",
+        }
 
 
 @listing("duckdb_settings", "name value description input_type scope aliases VARCHAR")

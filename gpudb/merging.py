@@ -43,6 +43,10 @@ class Merging:
                 names = [f"c{k}" for k in range(batch.num_columns + 1)]
                 proposed.append(pa.record_batch([*batch.columns, numbers], names=names))
                 count += batch.num_rows
+            if statement.draws:
+                from gpudb.sequences import give_out
+
+                give_out(self.session, statement.draws, count)
             self.catalog.give_proposed_rows(proposed)
             added = self.rows(statement.added)
             new, whole = table, added

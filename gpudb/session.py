@@ -373,12 +373,39 @@ class Session:
         from gpudb.planner import statements
 
         statement, parsed, raw = self._bind(sql, types, values, catalog, lap)
+        if statement.draws and not isinstance(statement, statements.Explain):
+            return self._run_drawing(sql, key, statement, parsed, types, values, raw, catalog, stages, lap)
         if isinstance(statement, statements.Query):
             program = self._planned(sql, key, statement, parsed, types, values, raw, catalog, lap)
             return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False)
         from gpudb.statements import run_statement
 
         return run_statement(self, statement, raw, catalog, stages, lap)
+
+    def _run_drawing(
+        self,
+        sql: str,
+        key: Any,
+        statement: Any,
+        parsed: Any,
+        types: Any,
+        values: Any,
+        raw: list[Any],
+        catalog: StatementCatalog,
+        stages: dict[str, float],
+        lap: Any,
+    ) -> Result:
+        """Run a statement that draws from sequences; others draw when it is through, as it may take numbers for its rows."""
+        from gpudb.planner import statements
+        from gpudb.sequences import draw
+        from gpudb.statements import run_statement
+
+        with self.database.storage.write_lock:
+            raw[-len(statement.draws) :] = draw(self, statement.draws)
+            if isinstance(statement, statements.Query):
+                program = self._planned(sql, key, statement, parsed, types, values, raw, catalog, lap)
+                return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False)
+            return run_statement(self, statement, raw, catalog, stages, lap)
 
     def _bind(
         self, sql: str, types: Any, values: Any, catalog: StatementCatalog, lap: Any
@@ -397,6 +424,10 @@ class Session:
             raw += [values[name] for name in parsed.parameters]
         else:
             raw += [values[int(name) - 1] for name in parsed.parameters]
+        if statement.draws:
+            from gpudb.sequences import peek
+
+            raw += peek(self, statement.draws)
         return statement, parsed, raw
 
     def _planned(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from gpudb.catalog import Constraints, Defaults, Enum, Schema, TableLayout, View, definition_key
+from gpudb.catalog import Sequence as SequenceDefinition
 from gpudb.storage.database import Snapshot
 from gpudb.storage.table import Columns, TableBuilder, TableVersion
 from gpudb.types import BIGINT
@@ -103,6 +104,11 @@ class StatementCatalog:
         nothing = Constraints(name, ())
         found = self.snapshot.definitions.get(definition_key(nothing))
         return found if isinstance(found, Constraints) else nothing
+
+    def sequence(self, name: str) -> SequenceDefinition | None:
+        """The sequence of a name, in any case."""
+        found = self.snapshot.definitions.get(definition_key(SequenceDefinition(name, 0, 0, 0, 0, False, 0, None)))
+        return found if isinstance(found, SequenceDefinition) else None
 
     def names(self) -> set[str]:
         """The catalog's names of all tables and views."""

@@ -8,7 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from gpudb.catalog import Constraints, Defaults, Definition, Enum, Schema, definition_key, schema_of
+from gpudb.catalog import (
+    Constraints,
+    Defaults,
+    Definition,
+    Enum,
+    Schema,
+    Sequence,
+    definition_key,
+    name_in_schema,
+    schema_of,
+)
 from gpudb.constraints import check_added, check_all, check_replaced
 from gpudb.errors import (
     AccessError,
@@ -37,6 +47,8 @@ WRITES = (
     | statements.CreateView
     | statements.DropView
     | statements.CreateSchema
+    | statements.CreateSequence
+    | statements.DropSequence
     | statements.DropSchema
     | statements.CreateType
     | statements.DropType
@@ -101,6 +113,14 @@ def run_statement(
             return _define(session, catalog, {definition_key(enum): enum})
         case statements.DropType():
             return _drop_type(session, statement, catalog)
+        case statements.CreateSequence(sequence=sequence):
+            if catalog.sequence(sequence.name) is not None and not statement.or_replace:
+                if statement.if_not_exists:
+                    return _nothing()
+                raise CatalogError(f"sequence already exists: {sequence.name}", hint="DROP SEQUENCE it")
+            return _define(session, catalog, {definition_key(sequence): sequence})
+        case statements.DropSequence():
+            return _drop_sequence(session, statement, catalog)
         case statements.DropSchema():
             return _drop_schema(session, statement, catalog)
         case statements.Insert():
@@ -313,13 +333,30 @@ def _drop_schema(session: Session, statement: statements.DropSchema, catalog: St
     if not catalog.has_schema(statement.name):
         return _nothing()
     inside = [name for name in catalog.names() if (schema_of(name) or "").casefold() == statement.name.casefold()]
-    if inside and not statement.cascade:
+    found = [one for one in catalog.snapshot.definitions.values() if isinstance(one, Sequence)]
+    sequences = [one for one in found if (schema_of(one.name) or "").casefold() == statement.name.casefold()]
+    if (inside or sequences) and not statement.cascade:
         raise CatalogError(f"schema is not empty: {statement.name}", hint="DROP SCHEMA ... CASCADE drops what is in it")
     tables = {name: None for name in inside if name in catalog.snapshot}
     views = {name.casefold(): None for name in inside if name not in catalog.snapshot}
-    gone = {**views, definition_key(Schema(statement.name)): None}
+    gone = {**views, definition_key(Schema(statement.name)): None, **{definition_key(one): None for one in sequences}}
     session.write(catalog, tables, definitions=gone)
     return _nothing()
+
+
+def _drop_sequence(session: Session, statement: statements.DropSequence, catalog: StatementCatalog) -> Result:
+    found = catalog.sequence(statement.name)
+    if found is None:
+        return _nothing()
+    for name in catalog.snapshot:
+        for sql in catalog.defaults(name).values():
+            text = sql.lower()
+            if text.startswith("nextval(") and name_in_schema(found.name).lower() in text:
+                raise CatalogError(
+                    f"sequence is the DEFAULT of a column: {found.name}, table {name}",
+                    hint="DROP DEFAULT, or DROP TABLE it",
+                )
+    return _define(session, catalog, {definition_key(found): None})
 
 
 def _target(session: Session, name: str, catalog: StatementCatalog) -> TableVersion:
@@ -359,6 +396,8 @@ def _insert(
     session: Session, statement: statements.Insert, raw: list[Any], catalog: StatementCatalog, stages: Any, lap: Any
 ) -> Result:
     batches = session.query_batches(statement.plan, raw, catalog, lap)
+    if statement.draws:
+        batches = _counted_rows(session, statement, batches)
     if statement.returning is None:
         return append_rows(session, statement.table, batches, catalog)
     kept: list[pa.RecordBatch] = []
@@ -372,6 +411,17 @@ def _insert(
 
     append_rows(session, statement.table, noted(), catalog)
     return returned[0]
+
+
+def _counted_rows(session: Session, statement: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows that have numbers of sequences: those are given out before the rows are committed."""
+    from gpudb.sequences import give_out
+
+    count = 0
+    for batch in batches:
+        count += batch.num_rows
+        yield batch
+    give_out(session, statement.draws, count)
 
 
 def _returned(

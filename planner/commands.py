@@ -1,6 +1,7 @@
 """Tokens to the tree of one statement: sqlglot's for queries, CREATE, INSERT and DROP, a `Command` for the others.
 
-sqlglot keeps EXPLAIN, SHOW and SET as text and knows COPY differently, so those are read here, token by token.
+sqlglot keeps EXPLAIN, SHOW and SET as text and knows COPY differently, so those are read here, token by token.  Past 600 lines
+because there are that many statements; one's few lines have nothing to do with the next one's.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def _create(tokens: list[Token], sql: str) -> Any:
         raise NotSupportedError(f"CREATE {kind.upper()} VIEW is not supported", span=span_of_token(tokens[start]))
     if kind == "type":
         return _create_type(tokens, start)
-    if kind not in ("view", "schema"):
+    if kind not in ("view", "schema", "sequence"):
         return _tree(tokens, sql)
     index = _words(tokens, start + 1, "if", "not", "exists")
     parts: dict[str, Any] = {"replace": start > 1, "exists": index > start + 1}
@@ -181,8 +182,11 @@ def _create(tokens: list[Token], sql: str) -> Any:
         parts["name"] = _name_at(tokens, index, "name of a schema")
         _expect_end(tokens, index + 1)
         return Command("create_schema", parts, {"name": span_of_token(tokens[index])})
-    parts["name"], end = _dotted(tokens, index, "name of a view")
+    parts["name"], end = _dotted(tokens, index, f"name of a {kind}")
     spans = {"name": _place(tokens, index, end)}
+    if kind == "sequence":
+        parts["options"] = _sequence_options(tokens, end)
+        return Command("create_sequence", parts, spans)
     parts["columns"] = []
     if end < len(tokens) and word_of(tokens[end]) == "(":
         closing = closing_of(tokens, end)
@@ -218,15 +222,46 @@ def _create_type(tokens: list[Token], start: int) -> Any:
     return Command("create_type", parts, {"name": span})
 
 
+def _sequence_options(tokens: list[Token], index: int) -> dict[str, Any]:
+    """START, INCREMENT, MINVALUE, MAXVALUE and CYCLE of CREATE SEQUENCE."""
+    options: dict[str, Any] = {}
+    while index < len(tokens):
+        word, at = word_of(tokens[index]), index
+        if word == "no" and index + 1 < len(tokens) and word_of(tokens[index + 1]) in ("minvalue", "maxvalue", "cycle"):
+            options.pop(word_of(tokens[index + 1]), None)
+            index += 2
+            continue
+        if word == "cycle":
+            options["cycle"] = True
+            index += 1
+            continue
+        if word not in ("start", "increment", "minvalue", "maxvalue"):
+            raise NotSupportedError(
+                f"CREATE SEQUENCE ... {word.upper()} is not supported", span=span_of_token(tokens[at])
+            )
+        index = max(_words(tokens, index + 1, "with"), _words(tokens, index + 1, "by"))
+        sign = -1 if index < len(tokens) and word_of(tokens[index]) == "-" else 1
+        index += sign < 0
+        if index >= len(tokens) or not tokens[index].text.isdigit():
+            raise ParseError(
+                "integer expected in CREATE SEQUENCE", span=span_of_token(tokens[min(index, len(tokens) - 1)])
+            )
+        if word in options:
+            raise ParseError(f"{word.upper()} is there twice", span=span_of_token(tokens[at]))
+        options[word] = sign * int(tokens[index].text)
+        index += 1
+    return options
+
+
 def _drop(tokens: list[Token], sql: str) -> Any:
     """DROP VIEW, DROP SCHEMA and DROP TYPE; DROP TABLE is sqlglot's."""
     kind = word_of(tokens[1]) if len(tokens) > 1 else ""
-    if kind not in ("view", "schema", "type"):
+    if kind not in ("view", "schema", "sequence", "type"):
         return _tree(tokens, sql)
     start = _words(tokens, 2, "if", "exists")
     parts: dict[str, Any] = {"exists": start > 2}
-    if kind == "view":
-        parts["name"], end = _dotted(tokens, start, "name of a view")
+    if kind in ("view", "sequence"):
+        parts["name"], end = _dotted(tokens, start, f"name of a {kind}")
     else:
         parts["name"], end = _name_at(tokens, start, f"name of a {kind}"), start + 1
     spans = {"name": _place(tokens, start, end)}

@@ -69,7 +69,8 @@ class Command:
     explain {mode, statement}; describe {statement | table}; show {name}; show_tables;
     listing {name, arguments | schema}; set {name, value}; reset {name};
     create_view {name, columns, sql, exists, replace}; create_schema {name, exists, replace};
-    drop_view and drop_schema {name, exists, cascade}; truncate {table}; rename_table {table, if_exists, name};
+    create_sequence {name, options, exists, replace}; drop_view, drop_sequence and drop_schema {name, exists, cascade};
+    truncate {table}; rename_table {table, if_exists, name};
     add_column, drop_column and rename_column {table, if_exists, definition | column, column_exists, name};
     set_default {table, if_exists, column, definition or None}; set_type {table, if_exists, column, definition};
     merge {target, source, join, whens, with, returning};

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, Literal
 
-from gpudb.catalog import Constraint, Constraints, Enum, View
+from gpudb.catalog import Constraint, Constraints, Enum, Sequence, View
 from gpudb.planner.logical import Node
 from gpudb.record import record
 from gpudb.types import SqlType
@@ -22,11 +22,14 @@ class Statement:
     consumed  literal and parameter slots whose value is part of the plan
     volatile  it holds the time of binding (current_date): do not keep its plan
     tables    catalog keys of the tables and views it reads
+    draws     (nextval, currval or rows, name of a sequence): the value of each is that of a slot behind those of literals and
+              parameters, in order; of `rows` the first of as many numbers as an INSERT has rows
     """
 
     consumed: frozenset[int] = field(default=frozenset(), kw_only=True)
     volatile: bool = field(default=False, kw_only=True)
     tables: frozenset[str] = field(default=frozenset(), kw_only=True)
+    draws: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
 
 
 @record
@@ -111,6 +114,23 @@ class CreateType(Statement):
 @record
 class DropType(Statement):
     """DROP TYPE."""
+
+    name: str
+    if_exists: bool
+
+
+@record
+class CreateSequence(Statement):
+    """CREATE SEQUENCE."""
+
+    sequence: Sequence
+    if_not_exists: bool
+    or_replace: bool
+
+
+@record
+class DropSequence(Statement):
+    """DROP SEQUENCE."""
 
     name: str
     if_exists: bool

@@ -15,7 +15,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gpudb.catalog import Constraint, Constraints, Defaults, Definition, Enum, Producer, Schema, View, definition_key
+from gpudb.catalog import (
+    Constraint,
+    Constraints,
+    Defaults,
+    Definition,
+    Enum,
+    Producer,
+    Schema,
+    Sequence,
+    View,
+    definition_key,
+)
 from gpudb.errors import CorruptDataError, FormatError
 from gpudb.record import record
 from gpudb.storage.column import INT64, WIDE
@@ -161,7 +172,7 @@ def _format_of(tables: Tables, definitions: Definitions) -> int:
         return 5
     if any(isinstance(definition, Enum) for definition in definitions.values()):
         return 5
-    if any(isinstance(definition, Constraints) for definition in definitions.values()):
+    if any(isinstance(definition, Constraints | Sequence) for definition in definitions.values()):
         return 4
     if any(_holds_wide(table) for table in tables.values()):
         return 4
@@ -178,6 +189,10 @@ def _holds_wide(table: TableEntry) -> bool:
 
 
 def _definition_to_json(definition: Definition) -> dict[str, Any]:
+    if isinstance(definition, Sequence):
+        one = definition
+        numbers = [one.start, one.increment, one.minimum, one.maximum, one.cycle, one.next, one.last]
+        return {"sequence": one.name, "numbers": numbers}
     if isinstance(definition, Producer):
         at, digest = definition.at, definition.digest
         return {"producer": definition.name, "sequence": definition.sequence, "digest": digest, "at": at}
@@ -202,6 +217,8 @@ def _definition_from_json(item: dict[str, Any]) -> Definition:
         return Schema(item["schema"])
     if "defaults" in item:
         return Defaults(item["defaults"], tuple((name, sql) for name, sql in item["columns"]))
+    if "sequence" in item:
+        return Sequence(item["sequence"], *item["numbers"])
     if "constraints" in item:
         items = tuple(Constraint(kind, tuple(columns), *more) for kind, columns, *more in item["items"])
         return Constraints(item["constraints"], items)

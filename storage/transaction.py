@@ -52,6 +52,10 @@ class Transaction:
                 self._base = self._current = self._database.snapshot()
             return self._current
 
+    def defines(self, key: str) -> bool:
+        """Whether it has made, replaced or dropped the definition of a key."""
+        return key in self._definitions
+
     @contextlib.contextmanager
     def staging(self) -> Iterator[Staging]:
         """Around a statement that may write row groups; they stay until the transaction ends."""

@@ -69,6 +69,7 @@ def bind(
         "consumed": frozenset(context.consumed),
         "tables": frozenset(context.tables),
         "volatile": context.volatile,
+        "draws": tuple(context.draws),
     }
     if isinstance(statement, Explain):
         statement = replace(statement, statement=replace(statement.statement, **notes))

@@ -18,6 +18,7 @@ from gpudb.planner.bind.defaults import default_value
 from gpudb.planner.bind.expressions import contains_aggregate
 from gpudb.planner.bind.query import QueryBinder, SelectItem
 from gpudb.planner.bind.scope import Scope
+from gpudb.planner.bind.sequences import refused_default
 from gpudb.planner.expressions import Column, Expression
 from gpudb.planner.logical import HIDDEN, ROW_NUMBER, Node, OutputColumn, Project, Scan
 from gpudb.planner.tokens import plain
@@ -125,6 +126,7 @@ def bind_update(
         name, type_ = layout.columns[ordinal]
         columns.append((name, type_))
         if value is None:
+            refused_default(context, context.catalog.defaults(layout.name).get(name.lower()), "UPDATE", None)
             expressions.append(default_value(context, layout, ordinal))
             continue
         source = plan.columns[position][1]

@@ -50,6 +50,7 @@ class Context:
     tables            catalog keys of the tables and views read
     outer             the queries around the subquery that is being bound, the innermost last
     volatile          the plan holds the time of binding, and must not be used again
+    draws             from sequences; see `Statement.draws`
     star_column       the column that COLUMNS(...) stands for, while an item of a select list is bound with each in turn
     recursions        in how many recursive CTEs' steps we are
     began             when this binding began, in microseconds since 1970-01-01 UTC
@@ -64,6 +65,7 @@ class Context:
     consumed: set[int] = field(default_factory=set)
     tables: set[str] = field(default_factory=set)
     volatile: bool = False
+    draws: list[tuple[str, str]] = field(default_factory=list)
     outer: list[Enclosing] = field(default_factory=list)
     open_views: tuple[str, ...] = ()
     recursions: int = 0

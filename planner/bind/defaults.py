@@ -10,6 +10,7 @@ from gpudb.planner.bind.context import Context, span_of
 from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.names import column_name
 from gpudb.planner.bind.scope import Scope
+from gpudb.planner.bind.sequences import drawn, sequence_of_default
 from gpudb.planner.bind.views import constant
 from gpudb.planner.expressions import Expression, Literal
 from gpudb.planner.parse import parse
@@ -21,6 +22,7 @@ def default_sql(context: Context, node: Any, type_: SqlType) -> str:
     sql = str(column_name(node, context.parsed))
     try:
         bound_default(context, sql, type_)
+        sequence_of_default(context, sql)
     except Error as error:
         raise type(error)(f"DEFAULT: {error.message}", span=span_of(node), hint=error.hint) from error
     return sql
@@ -32,6 +34,10 @@ def default_value(context: Context, layout: Any, ordinal: int) -> Expression:
     sql = context.catalog.defaults(layout.name).get(name.lower())
     if sql is None:
         return Literal(type_, None)
+    sequence = sequence_of_default(context, sql)
+    if sequence is not None:
+        context.volatile = True
+        return cast(context, drawn(context, "nextval", sequence, None), type_)
     try:
         return bound_default(context, sql, type_)
     except Error as error:

@@ -10,7 +10,7 @@ from gpudb.errors import BindError, NotSupportedError
 from gpudb.functions import enums, lookup, names
 from gpudb.functions.registry import Function, Overload
 from gpudb.planner import commands, tokens
-from gpudb.planner.bind import aggregates, lists, unnest, windows
+from gpudb.planner.bind import aggregates, lists, sequences, unnest, windows
 from gpudb.planner.bind.casts import as_boolean, as_decimal, cast, common_type, implicit_cost
 from gpudb.planner.bind.context import Context, join_spans, not_found, own_span
 from gpudb.planner.bind.decimals import decimal_call
@@ -98,6 +98,8 @@ def bind_call(binder: ExpressionBinder, node: Any, condition: Any = None, within
             raise BindError(
                 f"{argument.key.upper()} belongs to an aggregate function, this is none: {name}", span=place
             )
+    if name in sequences.NAMES:
+        return sequences.bind_sequence_call(binder, name, node, place)
     if name == "unnest":
         return unnest.bind_unnest(binder, node, place)
     part_function = _DATE_PART_FUNCTIONS.get(name)

@@ -13,6 +13,7 @@ from gpudb.planner.bind.casts import cast, castable
 from gpudb.planner.bind.context import Context, span_of
 from gpudb.planner.bind.defaults import default_value
 from gpudb.planner.bind.query import QueryBinder
+from gpudb.planner.bind.sequences import refused_default
 from gpudb.planner.expressions import Column, Expression
 from gpudb.planner.logical import HIDDEN, Node, Project
 from gpudb.planner.merging import When
@@ -136,6 +137,7 @@ class MergeBinder:
 
     def insert(self, when: When, where: Any) -> statements.Insert:
         ordinals, values = self.given(when)
+        context = self.context
         listed = [value for value in values if value is not None] or [exp.Null()]
         items = [exp.Alias(this=value, alias=_quoted(f"c{k}")) for k, value in enumerate(listed)]
         plan = self.unmatched(items, where)
@@ -144,6 +146,9 @@ class MergeBinder:
         for ordinal, (name, type_) in enumerate(self.layout.columns):
             value = given.get(ordinal)
             if value is None:
+                refused_default(
+                    context, context.catalog.defaults(self.layout.name).get(name.lower()), "MERGE", when.span
+                )
                 expressions.append(default_value(self.context, self.layout, ordinal))
                 continue
             position = [k for k in ordinals if given[k] is not None].index(ordinal)

@@ -16,15 +16,16 @@ from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.merges import MergeBinder
 from gpudb.planner.bind.query import QueryBinder, unique_columns
 from gpudb.planner.bind.scope import Scope
+from gpudb.planner.bind.sequences import bind_sequence, numbered_values, refused_default, sequence_of_default
 from gpudb.planner.bind.upserts import bind_upsert
 from gpudb.planner.bind.views import own_plan
 from gpudb.planner.expressions import Column, Expression, Literal, Span
-from gpudb.planner.logical import Node, Project, Values
+from gpudb.planner.logical import Node, Numbered, Project, Values
 from gpudb.planner.parse import Command
 from gpudb.planner.statements import Statement
 from gpudb.planner.tokens import plain
 from gpudb.planner.type_names import KNOWN_TYPES, TYPE_NAMES
-from gpudb.types import INTEGER, SqlType
+from gpudb.types import BIGINT, INTEGER, SqlType
 
 _QUERIES = frozenset("select union values subquery table except intersect pivot".split())
 _FORMATS = {"csv": "csv", "tsv": "csv", "parquet": "parquet", "arrow": "arrow", "ipc": "arrow", "feather": "arrow"}
@@ -227,9 +228,17 @@ class StatementBinder:
         ) and ordinals == tuple(range(len(layout.columns))):
             return plan
         expressions: list[Expression] = []
+        several = not isinstance(plan, Values) or len(plan.rows) > 1
+        defaults = self.context.catalog.defaults(layout.name)
         for index, (name, type_) in enumerate(layout.columns):
             if index not in ordinals:
-                expressions.append(default_value(self.context, layout, index))
+                sequence = sequence_of_default(self.context, defaults.get(name.lower())) if several else None
+                if sequence is None:
+                    expressions.append(default_value(self.context, layout, index))
+                    continue
+                plan = plan if isinstance(plan, Numbered) else Numbered.of(plan)
+                number = Column(BIGINT, len(plan.columns) - 1, plan.columns[-1][0])
+                expressions.append(numbered_values(self.context, sequence, number, type_))
                 continue
             position = ordinals.index(index)
             source, source_type = plan.columns[position]
@@ -283,6 +292,7 @@ class StatementBinder:
             raise NotSupportedError(f"ADD COLUMN with {other.kind} is not supported", span=command.spans["column"])
         old = self.context.catalog.constraints(layout.name)
         constraints = Constraints(layout.name, (*old.items, *reader.items))
+        refused_default(self.context, default, "ADD COLUMN", command.spans["column"])
         value = Literal(type_, None) if default is None else bound_default(self.context, default, type_)
         plan = Values(((name, type_),), ((value,),))
         return statements.AddColumn(layout.name, (name, type_), plan, default, constraints)
@@ -438,6 +448,23 @@ class StatementBinder:
         if not command.parts["exists"] and self.context.catalog.enum(name) is None:
             raise CatalogError(f"type not found: {name}", span=span)
         return statements.DropType(name, command.parts["exists"])
+
+    def command_create_sequence(self, command: Command) -> Statement:
+        parts, span = command.parts, command.spans["name"]
+        if parts["exists"] and parts["replace"]:
+            raise BindError("OR REPLACE and IF NOT EXISTS exclude each other", span=span)
+        schema = schema_of(parts["name"])
+        if schema is not None and not self.context.catalog.has_schema(schema):
+            raise BindError(f"schema not found: {schema}", span=span)
+        return statements.CreateSequence(
+            bind_sequence(parts["name"], parts["options"], span), parts["exists"], parts["replace"]
+        )
+
+    def command_drop_sequence(self, command: Command) -> Statement:
+        name, span = command.parts["name"], command.spans["name"]
+        if not command.parts["exists"] and self.context.catalog.sequence(name) is None:
+            raise CatalogError(f"sequence not found: {name}", span=span)
+        return statements.DropSequence(name, command.parts["exists"])
 
     def command_drop_schema(self, command: Command) -> Statement:
         name, span = command.parts["name"], command.spans["name"]

@@ -77,6 +77,9 @@ class PlainCatalog:
     def constraints(self, name: str) -> Constraints:
         return Constraints(name, ())
 
+    def sequence(self, name: str) -> None:
+        return None
+
     def table_names(self) -> list[str]:
         return list(self.layouts)
 
