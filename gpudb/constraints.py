@@ -138,11 +138,11 @@ class _Check:
             broken = f"NOT coalesce(CAST(({one.sql}) AS BOOLEAN), true)"
             found = self.query(f"SELECT * FROM {_name(NEW)} AS {table} WHERE {broken} LIMIT 1", rows, rows)
             if found.num_rows:
-                names = [name.lower() for name in found.column_names]
-                values = [found.column(names.index(name.lower()))[0].as_py() for name in one.columns]
+                names = [name.lower() for name, _ in rows.columns]
+                found = found.select([names.index(name.lower()) for name in one.columns])
                 raise IntegrityError(
                     f"CHECK constraint failed: {one.called(self.called())} of table {self.called()}, "
-                    f"CHECK({one.sql}): {_shown(one.columns, values)}{self.row_of(one.columns, values)}"
+                    f"CHECK({one.sql}): {_shown(one.columns, found)}{self.row_of(one.columns, found)}"
                 )
 
     def query(self, sql: str, new: TableVersion, old: TableVersion) -> pa.Table:
@@ -157,9 +157,7 @@ class _Check:
         catalog.deep = parsed.deep
         statement: Any = bind(parsed, catalog, settings=session.settings)
         raw = [value for _, value in parsed.literals]
-        schema = pa.schema([(name, kind.arrow) for name, kind in statement.plan.columns])
-        batches = session.query_batches(statement.plan, raw, catalog, untimed)
-        return pa.Table.from_batches(batches, schema)
+        return session.query_table(statement.plan, raw, catalog, untimed)
 
     # What is said
 
@@ -170,21 +168,21 @@ class _Check:
     def refuse_key(self, key: Constraint, found: pa.Table) -> None:
         """IntegrityError where there is a row with a key that is there twice."""
         if found.num_rows:
-            values = [column[0].as_py() for column in found.columns]
             raise IntegrityError(
                 f"{key.kind} constraint failed: {key.called(self.called())} of table {self.called()}, "
-                f"duplicate key: {_shown(key.columns, values)}{self.row_of(key.columns, values)}"
+                f"duplicate key: {_shown(key.columns, found)}{self.row_of(key.columns, found)}"
             )
 
-    def row_of(self, columns: Sequence[str], values: Sequence[object]) -> str:
-        """`, row 3`: the last of the rows that came with these values; nothing where rows are not counted."""
-        if self.counted is None:
+    def row_of(self, columns: Sequence[str], found: pa.Table) -> str:
+        """`, row 3`: the last of the rows that came with the values of one row; nothing where rows are not counted."""
+        if self.counted is None or not columns:
             return ""
-        found = table_from_arrow(OLD, pa.table({name: [value] for name, value in zip(columns, values, strict=True)}))
-        same = " AND ".join(f"n.{_quoted(name)} IS NOT DISTINCT FROM o.{_quoted(name)}" for name in columns) or "true"
+        narrow = self.narrow(self.table, columns)
+        wanted = table_from_arrow(OLD, found, narrow.columns)
+        same = " AND ".join(f"n.{_quoted(name)} IS NOT DISTINCT FROM o.{_quoted(name)}" for name in columns)
         numbered = f"(SELECT *, row_number() OVER () AS {_name(PLACE)} FROM {_name(NEW)})"
         sql = f"SELECT max(n.{_name(PLACE)}) FROM {numbered} AS n JOIN {_name(OLD)} AS o ON {same}"
-        place = self.query(sql, self.narrow(self.table, columns), found).column(0)[0].as_py()
+        place = self.query(sql, narrow, wanted).column(0)[0].as_py()
         return "" if place is None else self.row(place - 1)
 
     def row(self, place: int) -> str:
@@ -205,8 +203,9 @@ def _repeated(key: Constraint, join: str) -> str:
     return f"SELECT {names} FROM {_name(NEW)}{join} WHERE {known} GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
 
 
-def _shown(columns: Sequence[str], values: Sequence[object]) -> str:
-    """`a: 1, b: x`"""
+def _shown(columns: Sequence[str], found: pa.Table) -> str:
+    """`a: 1, b: x`, of one row."""
+    values = [column[0].as_py() for column in found.columns]
     return ", ".join(
         f"{name}: {'NULL' if value is None else value}" for name, value in zip(columns, values, strict=True)
     )

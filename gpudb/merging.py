@@ -116,12 +116,8 @@ class Merging:
         return count, result
 
     def rows(self, plan: Any) -> pa.Table:
-        """The rows of a plan; its columns are called c0, c1, ..."""
-        schema = pa.schema([(f"c{k}", kind.arrow) for k, (_, kind) in enumerate(plan.columns)])
-        batches = self.session.query_batches(plan, self.raw, self.catalog, self.lap)
-        return pa.Table.from_batches(
-            [pa.RecordBatch.from_arrays(one.columns, schema=schema) for one in batches], schema
-        )
+        """The rows of a plan, in columns c0, c1, ..."""
+        return self.session.query_table(plan, self.raw, self.catalog, self.lap)
 
     def checked(
         self, new: TableVersion, rows: np.ndarray, ordinals: set[int], added: list[pa.Table], staging: Any

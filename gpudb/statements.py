@@ -453,8 +453,7 @@ def _change_rows(
         if statement.plan is None:
             rows, new = table.num_rows, TableVersion.empty(table.name, table.columns)
         else:
-            schema = pa.schema([(name, kind.arrow) for name, kind in statement.plan.columns])
-            found = pa.Table.from_batches(session.query_batches(statement.plan, raw, catalog, lap), schema)
+            found = session.query_table(statement.plan, raw, catalog, lap)
             rows = found.num_rows
             found = in_order(found)
             numbers = found.column(0).to_numpy()

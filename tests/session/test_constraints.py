@@ -208,3 +208,29 @@ def test_a_new_greatest_key_is_added_without_a_program(monkeypatch: pytest.Monke
     assert len(asked) == 1  # the rows of VALUES
     with pytest.raises(IntegrityError):
         session.execute("INSERT INTO log VALUES (1000, 'w1001')")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("HUGEINT", ("170141183460469231731687303715884105727", "-5", "1")),
+        ("DECIMAL(38,4)", ("1234567890123456789012345.5", "2.5", "3")),
+        ("TIME", ("'10:00:00'", "'11:00:00'", "'12:00:00'")),
+        ("TIMESTAMPTZ", ("'2020-01-01 00:00:00+00'", "'2020-01-02 00:00:00+00'", "'2020-01-03 00:00:00+00'")),
+        ("TIMESTAMP", ("'2020-01-01'", "'2020-01-02'", "'2020-01-03'")),
+        ("REAL", ("1.5", "'nan'", "'-inf'")),
+        ("BOOLEAN", ("true", "false", "NULL")),
+    ],
+)
+def test_keys_may_be_of_any_type(kind: str, values: tuple[str, str, str]) -> None:
+    first, second, third = values
+    session = Session(Database())
+    session.execute(f"CREATE TABLE t (k {kind} UNIQUE, n INTEGER)")
+    session.execute(f"INSERT INTO t VALUES ({first}, 1), ({second}, 2)")
+    session.execute(f"INSERT INTO t VALUES ({third}, 3)")
+    for refused in (f"INSERT INTO t VALUES ({first}, 4)", f"UPDATE t SET k = {second} WHERE n = 1"):
+        with pytest.raises(IntegrityError, match="duplicate key: k: "):
+            session.execute(refused)
+    session.execute(f"INSERT INTO t VALUES ({second}, 4) ON CONFLICT DO UPDATE SET n = excluded.n")
+    session.execute("MERGE INTO t USING t AS s ON t.k = s.k WHEN MATCHED THEN UPDATE SET n = s.n + 1, k = s.k")
+    assert sorted(n for (n,) in rows(session, "SELECT n FROM t")) == [2, 4 - (third == "NULL"), 5]
