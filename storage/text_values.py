@@ -46,7 +46,6 @@ _TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(?:(\d{1,2})(?:\.(\d*))?)?)?(?!\d)",
 _ZONE = re.compile(r"\s*(Z|[+-]\d{2}(?::?\d{2})?(?::?\d{2})?| [A-Za-z][A-Za-z_/+\-0-9]*)?\s*", re.ASCII)
 _SPECIAL_FLOATS = re.compile(r"[+-]?(?:inf|infinity|nan)", re.ASCII | re.IGNORECASE)
 
-_LARGEST_HUGEINT = 10**38 - 1  # decimal128(38, 0), the Arrow form, holds no more
 _EXACT = decimal.Context(prec=200, rounding=decimal.ROUND_HALF_UP)
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
@@ -146,8 +145,6 @@ def _parse_integer(text: str, sql_type: SqlType) -> int:
     else:
         value = int(_scaled(text, 0))
     low, high = sql_type.bounds
-    if sql_type.kind == "HUGEINT":
-        low, high = -_LARGEST_HUGEINT, _LARGEST_HUGEINT
     if not low <= value <= high:
         raise ValueError(f"out of the range of {sql_type}")
     return value
@@ -333,7 +330,10 @@ def values_to_arrow(values: list[Any], sql_type: SqlType) -> pa.Array:
         places = [None if v is None else sql_type.values.index(v) for v in values]
         return to_arrow(pa.array(places, pa.int32()), sql_type)
     if sql_type.kind == "HUGEINT":
-        return pa.array([None if v is None else decimal.Decimal(v) for v in values], pa.decimal128(38, 0))
+        # Arrow makes no decimal of the 39 digits that HUGEINT may have, but holds them.
+        words = b"".join((0 if value is None else value).to_bytes(16, "little", signed=True) for value in values)
+        present = np.packbits([value is not None for value in values], bitorder="little")
+        return pa.Array.from_buffers(sql_type.arrow, len(values), [pa.py_buffer(present), pa.py_buffer(words)])
     return pa.array(values, sql_type.arrow)
 
 

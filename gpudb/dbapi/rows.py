@@ -36,6 +36,8 @@ def python_rows(batch: pa.RecordBatch, types: Sequence[SqlType]) -> list[tuple[A
             ) from None
         if sql_type.kind == "HUGEINT":
             values = [None if value is None else int(value) for value in values]
+        elif sql_type.child is not None:
+            values = _elements(values, sql_type.child)
         elif sql_type.kind == "INTERVAL":
             values = [None if value is None else _timedelta(value) for value in values]
         columns.append(values)
@@ -49,6 +51,15 @@ def _times(column: pa.Array) -> list[Any]:
         None if n is None else (midnight + datetime.timedelta(microseconds=n)).time() if n < A_DAY else "24:00:00"
         for n in counts
     ]
+
+
+def _elements(values: list[Any], child: SqlType) -> list[Any]:
+    """Lists whose elements are ints where the SQL type is HUGEINT."""
+    if child.child is not None:
+        return [None if value is None else _elements(value, child.child) for value in values]
+    if child.kind != "HUGEINT":
+        return values
+    return [None if value is None else [None if one is None else int(one) for one in value] for value in values]
 
 
 def _timedelta(value: pa.MonthDayNano) -> datetime.timedelta:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -148,3 +149,36 @@ def test_aggregates(engines: Any, type_: str, digits: int) -> None:
         call for call in OF_GROUPS if call != "avg(x)"
     )  # which DuckDB rounds in groups otherwise than without
     compare(engines, table, "k % 5 AS g, {0} AS v", exact, "GROUP BY g ORDER BY g")
+
+
+def test_values_go_through_files_directories_and_parameters(tmp_path: Path) -> None:
+    rows = [
+        (1, (1 << 127) - 1, Decimal("12345678901234567890123456789012345.125")),
+        (2, -(1 << 127), Decimal("-0.001")),
+        (3, None, None),
+        (4, 5, Decimal(7)),
+    ]
+    path = str(tmp_path / "database")
+    with gpudb.connect(path) as connection:
+        connection.execute("CREATE TABLE h (k INTEGER, a HUGEINT, d DECIMAL(38,3))")
+        for row in rows:
+            connection.execute("INSERT INTO h VALUES (?, ?, ?)", row)
+        connection.execute("CREATE TABLE narrow AS SELECT k, a % 100 AS a FROM h")
+    with gpudb.connect(path) as connection:
+        found = connection.execute("SELECT * FROM h ORDER BY k").fetchall()
+        assert found == rows and repr(found[0][1]) == repr(rows[0][1])
+        assert connection.execute("SELECT a FROM narrow ORDER BY k").fetchall() == [(27,), (-28,), (None,), (5,)]
+        assert connection.execute("SELECT k FROM h WHERE a = ? OR d < ?", [rows[0][1], Decimal(0)]).fetchall() == [
+            (1,),
+            (2,),
+        ]
+        for format_ in ("csv", "parquet", "arrow"):
+            file = str(tmp_path / f"rows.{format_}")
+            connection.execute(f"COPY h TO '{file}'")
+            connection.execute("CREATE OR REPLACE TABLE back AS SELECT * FROM h LIMIT 0")
+            connection.execute(f"COPY back FROM '{file}'")
+            assert connection.execute("SELECT * FROM back ORDER BY k").fetchall() == rows, format_
+        assert connection.execute(f"SELECT a FROM '{tmp_path}/rows.csv' ORDER BY k").fetchall() == [
+            (r[1],) for r in rows
+        ]
+        assert connection.execute("SELECT list(a ORDER BY k) FROM h").fetchall() == [([r[1] for r in rows],)]
