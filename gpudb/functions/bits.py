@@ -9,7 +9,7 @@ import numpy as np
 from gpudb.functions.registry import scalar, typed_macro
 
 Array = Any
-SAME = "; ".join(f"{kind}, {kind} -> {kind}" for kind in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT"))
+SAME = "; ".join(f"{kind}, {kind} -> {kind}" for kind in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"))
 
 
 @scalar(SAME, cpp="x & y", aliases=("&",))
@@ -42,7 +42,11 @@ def bit_xor(x: Array, y: Array) -> Array:
     return x ^ y
 
 
-@scalar("TINYINT -> TINYINT; SMALLINT -> SMALLINT; INTEGER -> INTEGER; BIGINT -> BIGINT", cpp="~x", aliases=("~",))
+@scalar(
+    "TINYINT -> TINYINT; SMALLINT -> SMALLINT; INTEGER -> INTEGER; BIGINT -> BIGINT; HUGEINT -> HUGEINT",
+    cpp="~x",
+    aliases=("~",),
+)
 def bit_not(x: Array) -> Array:
     """Every bit the other way: the operator ~.
 

@@ -128,19 +128,19 @@ def _overflows(left: Array, right: Array, function: Any) -> Array:
     return np.fromiter((not low <= value <= high for value in exact), np.uint8, len(left))
 
 
-@opcode("{out} = {left} & {right}", same((R.I32, R.I64), 2), cpp="left & right")
+@opcode("{out} = {left} & {right}", same((R.I32, R.I64, R.I128), 2), cpp="left & right")
 def BitAnd(left: Array, right: Array) -> Array:
     """Bitwise and."""
     return left & right
 
 
-@opcode("{out} = {left} | {right}", same((R.I32, R.I64), 2), cpp="left | right")
+@opcode("{out} = {left} | {right}", same((R.I32, R.I64, R.I128), 2), cpp="left | right")
 def BitOr(left: Array, right: Array) -> Array:
     """Bitwise or."""
     return left | right
 
 
-@opcode("{out} = {left} ^ {right}", same((R.I32, R.I64), 2), cpp="left ^ right")
+@opcode("{out} = {left} ^ {right}", same((R.I32, R.I64, R.I128), 2), cpp="left ^ right")
 def BitXor(left: Array, right: Array) -> Array:
     """Bitwise exclusive or."""
     return left ^ right

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpudb.errors import NotSupportedError
 from gpudb.planner.bind.context import Context
 from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.functions import expand
@@ -20,6 +19,7 @@ from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.unnesting import columns_of, where
 from gpudb.planner.expressions import (
     AggregateCall,
+    Call,
     Coalesce,
     Column,
     Comparison,
@@ -48,7 +48,7 @@ from gpudb.planner.logical import (
     Window,
 )
 from gpudb.planner.rules.rewriting import bottom_up, columns_read, renumber
-from gpudb.types import BIGINT, BOOLEAN, DOUBLE, TIME, TIMESTAMPTZ
+from gpudb.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, TIME, TIMESTAMPTZ
 
 _QUANTILES = ("quantile_cont", "quantile_disc")
 NAMES = (*_QUANTILES, "mode", "entropy", "mad", "string_agg", "list_of_first", "first_in_order")
@@ -319,7 +319,9 @@ class _Aggregation:
             return self.sql(f"CASE WHEN f = 0 THEN a::TIMESTAMP ELSE {sql} END", a=low, b=high, f=share)
         if type_.kind == "DECIMAL":
             if type_.precision > 18:
-                raise NotSupportedError(f"{call.name} of {type_} is not supported", span=call.span)
+                first, last = (Call(HUGEINT, "reinterpret", (part,)) for part in (low, high))
+                sql = "CASE WHEN f = 0 THEN a ELSE a + trunc((b - a)::DOUBLE * f)::HUGEINT END"
+                return Call(type_, "reinterpret", (self.sql(sql, a=first, b=last, f=share),))
             unit = "1" + "0" * type_.scale
             least = f"0.{unit[:0:-1]}"[:-1] + "1" if type_.scale else "1"
             a, b = (self.sql(f"(a * {unit})::BIGINT", a=part) for part in (low, high))

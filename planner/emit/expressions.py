@@ -572,6 +572,8 @@ class ExpressionEmitter(CastEmitter):
             if expression.type.is_float:
                 return self._float_arithmetic(name, expression.type, values, expression)
             return self._exact_arithmetic(name, expression, values)
+        if name == "reinterpret":  # the integer behind a DECIMAL as a HUGEINT, or the other way round
+            return replace(self.decoded(self.value(arguments[0])), sql=expression.type)
         assert overload is not None, f"call without an overload: {name}"
         if name == "at_time_zone" and isinstance(arguments[0], Literal):
             return self._in_zone(expression, arguments[0].value, self.value(arguments[1]))
