@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from gpudb.errors import NotSupportedError, OutOfRangeError
+from gpudb.functions.registry import Function
 from gpudb.record import record
 from gpudb.types import RegisterType, SqlType
 
@@ -287,6 +288,9 @@ class Catalog(Protocol):
 
     def sequence(self, name: str) -> Sequence | None:
         """The sequence called `name` (case-insensitive), or None."""
+
+    def function(self, name: str) -> Function | None:
+        """The Python function called `name` (lower case) of the connection, or None; it hides no other function."""
 
     def table_names(self) -> list[str]:
         """All names, for hints and SHOW TABLES."""

@@ -23,6 +23,7 @@ import numpy as np
 from gpudb.errors import InternalError
 from gpudb.instruction_set import INSTRUCTION, instruction_set
 from gpudb.opcodes import Variant
+from gpudb.opcodes.calls import ARGUMENTS_AT_ONCE, WRITTEN
 from gpudb.opcodes.sinks import CONSECUTIVE
 from gpudb.record import record
 from gpudb.types import RegisterType, SqlType
@@ -166,6 +167,14 @@ class TextFunction:
         return tuple(domain for domain in self.domains if isinstance(domain, TupleColumn))
 
 
+@record
+class FunctionFailure:
+    """A Python function failed in a row: its name, and what it did.  The error's message names the row."""
+
+    name: str
+    what: str
+
+
 # --------------------------------------------------------------------------------------------------- slots
 
 
@@ -281,6 +290,14 @@ class StepRowsSlot:
 
 
 @record
+class FunctionSlot:
+    """A pointer to what Call calls: a Python function, `gpudb.functions.python.PythonFunction`."""
+
+    function: Any
+    type: RegisterType = RegisterType.I64
+
+
+@record
 class TextTable:
     """code, or index of a tuple -> one part of a text function's result, in `element`.
 
@@ -342,6 +359,7 @@ Slot = (
     | TableSlot
     | GroupTableSlot
     | StepRowsSlot
+    | FunctionSlot
 )
 
 
@@ -469,7 +487,7 @@ class GroupSink:
 class Pipeline:
     """Source, instructions, sink.  `registers` holds each register's type; `offsets` its bytes-per-row offset in the arena.
 
-    messages     per Fail instruction (error class, text or TextFunction, span)
+    messages     per Fail instruction (error class, text, TextFunction or FunctionFailure, span)
     row_bound    rows that the source cannot exceed while the plan is valid
     table_step   the group table that GroupWord and its kin read
     """
@@ -725,6 +743,16 @@ class Program:
         """(step number, pipeline) in order."""
         return tuple((n, s) for n, s in enumerate(self.steps) if isinstance(s, Pipeline))
 
+    @cached_property
+    def functions(self) -> tuple[Any, ...]:
+        """The Python functions that it calls, each once."""
+        slots = [slot for _, pipeline in self.pipelines for slot in pipeline.slots]
+        found = {slot.function: None for slot in slots if isinstance(slot, FunctionSlot)}
+        for step in self.steps:
+            if isinstance(step, Recurse):
+                found.update(dict.fromkeys(step.body.functions))
+        return tuple(found)
+
     def verify(self) -> Program:
         """Check everything a device relies on; raises InternalError naming the instruction.  Returns the program.
 
@@ -862,6 +890,24 @@ def _verify_key(pipeline: Pipeline, ins: Instruction, written: set[int], steps: 
         raise InternalError(f"a word of the key is read before it is written: {where}")
 
 
+def _verify_call(pipeline: Pipeline, line: int, where: Place) -> None:
+    """A function is called, its arguments stand before, and they and its result have the types that it was compiled for."""
+    out, status, alive, slot = pipeline.instructions[line].operands
+    callee = pipeline.slots[slot.number] if slot.kind == SLOT else None
+    if not isinstance(callee, FunctionSlot):
+        raise InternalError(f"operand 3 must be the slot of a function: {where}")
+    wanted = callee.function.registers
+    before = -(-len(wanted) // ARGUMENTS_AT_ONCE)
+    given = pipeline.instructions[max(0, line - before) : line]
+    arguments = [operand for ins in given for operand in ins.operands][: len(wanted)]
+    if any(ins.variant.opcode.name != "Arguments" for ins in given) or [a.type for a in arguments] != list(wanted):
+        raise InternalError(f"a function's arguments are not those that it takes: {where}")
+    if alive.kind != PLAIN and alive.type is not RegisterType.MASK:
+        raise InternalError(f"operand 2 must be a mask: {where}")
+    if out.type is not callee.function.result.register or (status.kind, status.type) != (REGISTER, RegisterType.U8):
+        raise InternalError(f"a function's result has another type: {where}")
+
+
 def _reads_in_range(pipeline: Pipeline, ins: Instruction, k: int) -> bool:
     """Another step's column is read at row numbers; row by row only where the source is one step's rows, of the same number."""
     column = pipeline.columns[ins.operands[k].number]
@@ -894,7 +940,7 @@ def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -
         for k, (kind, index, _) in enumerate(operands):
             if kind != PLAIN and not 0 <= index < counts[kind]:
                 raise InternalError(f"no such {KIND_NAMES[kind]} {index}: {where}")
-            if kind == REGISTER and not (k == 0 and has_result):
+            if kind == REGISTER and not (k == 0 and has_result) and k not in WRITTEN.get(opcode.name, ()):
                 if index not in written:
                     raise InternalError(f"register {index} is read before it is written: {where}")
                 if left_out is not None and index in left_out:
@@ -912,6 +958,9 @@ def _verify_pipeline(number: int, pipeline: Pipeline, steps: tuple[Step, ...]) -
             whole = set(written)
         elif opcode.name in ("GroupFind", "Probe"):
             _verify_key(pipeline, ins, written, steps, where)
+        elif opcode.name == "Call":
+            _verify_call(pipeline, line, where)
+            written.add(operands[1].number)
         if has_result:
             kind, first, _ = operands[0]
             if kind != REGISTER:

@@ -33,6 +33,7 @@ from gpudb.errors import (
     ParameterValueError,
     TransactionError,
 )
+from gpudb.functions.python import PythonFunction, compile_function, declared_types
 from gpudb.parameters import typed_parameters
 from gpudb.program import Program, TableSource
 from gpudb.record import record
@@ -115,6 +116,7 @@ class Session:
         self.watched = False
         self._registered: dict[str, tuple[str, Any]] = {}
         self._encoded: dict[str, TableVersion] = {}
+        self.functions: dict[str, PythonFunction] = {}
         self.transaction: Transaction | None = None
         self._run: Run | None = None
         self._lock = threading.RLock()
@@ -181,6 +183,44 @@ class Session:
     def registered_names(self) -> list[str]:
         """Names of registered relations as they were given."""
         return [name for name, _ in self._registered.values()]
+
+    def create_function(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        parameters: Sequence[Any] | None = None,
+        return_type: Any = None,
+        *,
+        nulls: str = "default",
+        side_effects: bool = False,
+        replace: bool = False,
+    ) -> None:
+        """Let SQL call a Python function, in this session; `Connection.create_function` says how."""
+        from gpudb.planner.bind.functions import is_taken
+        from gpudb.planner.type_names import named_type
+
+        if nulls not in ("default", "special"):
+            raise InterfaceError(f"nulls is 'default' or 'special': {nulls!r}")
+        key = name.lower()
+        if not name.isidentifier():
+            raise InterfaceError(f"not the name of a function: {name!r}")
+        if is_taken(key):
+            raise CatalogError(f"there is a function of this name in SQL, which none can hide: {name}")
+        if key in self.functions and not replace:
+            raise CatalogError(
+                f"there is a Python function of this name: {name}", hint="remove_function() first, or replace=True"
+            )
+        given = None if parameters is None else [named_type(one) for one in parameters]
+        types = declared_types(name, function, given, None if return_type is None else named_type(return_type))
+        made = compile_function(name, function, *types, takes_null=nulls == "special", side_effects=side_effects)
+        with self._lock:
+            self.functions[key] = made
+
+    def remove_function(self, name: str) -> None:
+        """Forget a Python function."""
+        with self._lock:
+            if self.functions.pop(name.lower(), None) is None:
+                raise CatalogError(f"there is no Python function of this name: {name}")
 
     def tables(self) -> list[str]:
         """Names of the tables and views of schema main and of registered relations, sorted."""
@@ -342,9 +382,10 @@ class Session:
         return self._plan_and_run(sql, cache_key, types, values, catalog, stages, lap)
 
     def _cache_key(self, shape: Any, types: Any) -> Any:
-        """What a kept plan is found by: besides a statement's shape, the settings that plans depend on."""
+        """What a kept plan is found by: a statement's shape, the settings that plans depend on, what is this session's."""
         settings = self.settings["integer_division"], self.settings["timezone"]
-        return shape, types, settings, id(self) if self._registered else 0
+        own = id(self) if self._registered else 0, tuple(self.functions.values())
+        return shape, types, settings, own
 
     def _end_aborted(self, sql: str) -> None:
         """COMMIT or ROLLBACK of an aborted transaction; TransactionError for any other statement."""
@@ -614,7 +655,12 @@ class Session:
     ) -> Result:
         """Run a program; its rows are computed here and exported as they are read."""
         devices, wanted = self.database.devices, self.settings["device"]
-        device, reason, fallback = devices.choose(self.settings)
+        called = program.functions if program.before is None else (*program.before.functions, *program.functions)
+        if called:
+            why = f"Python functions run on the CPU: {', '.join(function.name for function in called)}"
+            device, reason, fallback = devices.off_gpus(self.settings, why)
+        else:
+            device, reason, fallback = devices.choose(self.settings)
         if program.before is not None:
             values = self._first_row(program.before, raw)
             program, raw = (program.without_before(), raw) if values is None else (program, [*raw, *values])
@@ -658,6 +704,10 @@ class Session:
             "stages_ms": stages,
             "fallback": fallback,
         }
+        if called:
+            receipt["python_functions"] = {
+                function.name: "compiled by numba, called once a tile" for function in called
+            }
 
         def batches() -> Iterator[pa.RecordBatch]:
             nonlocal machine, rows

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from gpudb.catalog import Constraints, Defaults, Enum, Schema, TableLayout, View, definition_key
 from gpudb.catalog import Sequence as SequenceDefinition
+from gpudb.functions.registry import Function
 from gpudb.storage.database import Snapshot
 from gpudb.storage.table import Columns, TableBuilder, TableVersion
 from gpudb.types import BIGINT
@@ -109,6 +110,11 @@ class StatementCatalog:
         """The sequence of a name, in any case."""
         found = self.snapshot.definitions.get(definition_key(SequenceDefinition(name, 0, 0, 0, 0, False, 0, None)))
         return found if isinstance(found, SequenceDefinition) else None
+
+    def function(self, name: str) -> Function | None:
+        """The Python function called `name` of the session, or None."""
+        found = self.session.functions.get(name)
+        return None if found is None else found.registered()
 
     def names(self) -> set[str]:
         """The catalog's names of all tables and views."""

@@ -26,6 +26,7 @@ OPERATIONS = (
     "ops_probe.cuh",
     "ops_join.cuh",
     "ops_window.cuh",
+    "ops_call.cuh",
 )
 AFTER = ("vm.cuh", "sort.cuh", "repeat.cuh", "join.cuh", "index.cuh", "window.cuh", "export.cuh")
 

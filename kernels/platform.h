@@ -41,6 +41,7 @@ extern __shared__ __align__(16) unsigned char gpudb_shared[];
 #define RADIX_BITS 4
 #define GRAB 1
 #define APPEND_ALIVE(list, at, alive, row) append_one_by_one(list, at, alive, row, 8)
+#define CALL_HOST(function, ...)  // a GPU cannot: gpudb/devices/cuda.py refuses the program before
 
 DEVICE void sync_lanes() { __syncthreads(); }
 DEVICE void fence() { __threadfence(); }
@@ -71,6 +72,7 @@ DEVICE float64 exact_fmod(float64 x, float64 y) { return fmod(x, y); }
 #define VECTORISE _Pragma("GCC ivdep")
 #define UNROLL
 #define PREFETCH(address) __builtin_prefetch(address)
+#define CALL_HOST(function, ...) function(__VA_ARGS__)
 #define ENTRY(name, Arguments) \
     extern "C" void name(const Arguments* arguments, int64 blocks) { \
         run_blocks([](const void* a, int64 block, int64 count) { name##_block(*(const Arguments*)a, block, count); }, arguments, blocks); \

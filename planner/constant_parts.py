@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gpudb.planner.expressions import AggregateCall, Column, Expression, Literal, WindowCall
+from gpudb.planner.expressions import AggregateCall, Call, Column, Expression, Literal, WindowCall
 from gpudb.planner.logical import Node, Project, Scan, Values
 from gpudb.planner.rules.rewriting import bottom_up, map_expressions
 
@@ -51,6 +51,10 @@ def with_values(plan: Node, parts: Sequence[Expression], values: Sequence[Any], 
     return bottom_up(plan, lambda node: map_expressions(node, lambda expression: expression.replaced(literals)))
 
 
+def _calls_anew(expression: Expression) -> bool:
+    return isinstance(expression, Call) and expression.overload is not None and expression.overload.side_effects
+
+
 class _Found(NamedTuple):
     """Is an expression made of literals, are some of them parameters of the plan, and its largest parts that are both."""
 
@@ -65,7 +69,11 @@ def _look(expression: Expression) -> _Found:
     if isinstance(expression, Column):
         return _Found(False, False, ())
     inner = [_look(child) for child in expression.children()]
-    constant = not isinstance(expression, AggregateCall | WindowCall) and all(found.constant for found in inner)
+    constant = (
+        not isinstance(expression, AggregateCall | WindowCall)
+        and not _calls_anew(expression)
+        and all(found.constant for found in inner)
+    )
     computed = any(found.computed for found in inner)
     if constant and computed and not (expression.type.is_coded or expression.type.kind in ("INTERVAL", "NULL")):
         return _Found(True, True, (expression,))

@@ -253,6 +253,14 @@ class WindowCall(Expression):
     ignore_nulls: bool = False
 
 
+def has_side_effects(expression: Expression) -> bool:
+    """Does it call a function that may give something else the next time?"""
+    return any(
+        isinstance(part, Call) and part.overload is not None and part.overload.side_effects
+        for part in expression.walk()
+    )
+
+
 def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
     """The terms of a conjunction, flattened; () for None."""
     if condition is None:

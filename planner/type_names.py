@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from gpudb.errors import BindError, NotSupportedError
 from gpudb.types import (
     BIGINT,
     BLOB,
@@ -18,6 +21,7 @@ from gpudb.types import (
     TIMESTAMPTZ,
     TINYINT,
     VARCHAR,
+    SqlType,
 )
 
 TYPE_NAMES = {
@@ -57,3 +61,19 @@ KNOWN_TYPES = frozenset(
     bitstring timetz time_ns timestamp_s timestamp_ms timestamp_ns uuid guid json enum list struct map union
     array row variant geometry bignum varint""".split()
 )
+
+
+def named_type(name: Any) -> SqlType:
+    """The type of a SQL name without modifiers, or of Python's int, float and bool; raises BindError, NotSupportedError."""
+    if isinstance(name, SqlType):
+        return name
+    if isinstance(name, type):
+        name = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", str: "VARCHAR"}.get(name, name.__name__)
+    wanted = " ".join(str(name).lower().split())
+    found = TYPE_NAMES.get(wanted)
+    if found is None:
+        base = wanted.partition("(")[0].strip()
+        if base in KNOWN_TYPES or base in ("decimal", "numeric", "dec", "interval"):
+            raise NotSupportedError(f"this type is not supported here: {name}")
+        raise BindError(f"type not found: {name}")
+    return found

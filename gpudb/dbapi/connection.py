@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -189,6 +189,49 @@ class Connection:
         """Forget a registered name."""
         with self._lock:
             self.session.unregister(name)
+
+    def create_function(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        parameters: Sequence[Any] | None = None,
+        return_type: Any = None,
+        *,
+        nulls: Literal["default", "special"] = "default",
+        side_effects: bool = False,
+        replace: bool = False,
+    ) -> Self:
+        """Let statements of this connection call a Python function, which numba compiles now, once a tile of rows.
+
+        parameters, return_type  SQL types by name (BOOLEAN, integers up to BIGINT, REAL, DOUBLE, DATE, TIMESTAMP), or None
+                      for the annotations int, float and bool.  The function gets a DATE as days and a TIMESTAMP as
+                      microseconds since 1970-01-01, integers of 64 bits that wrap, and floats of 64 bits
+        nulls         default: a NULL argument makes the value NULL, and the function is not called; special: it is called
+                      with None, and may return None
+        side_effects  it may give another value the next time (random numbers): it is called anew for every row and every
+                      place in the statement
+        replace       take the place of a function that this connection has by this name
+
+        Raises CatalogError where SQL has a function of this name, NotSupportedError where numba is not installed or cannot
+        compile it (the message says why), for other types, and at a server.
+        """
+        with self._lock:
+            session = self.session
+            if not isinstance(session, Session):
+                raise errors.NotSupportedError(f"a Python function runs in this process only, not at a server: {name}")
+            session.create_function(
+                name, function, parameters, return_type, nulls=nulls, side_effects=side_effects, replace=replace
+            )
+        return self
+
+    def remove_function(self, name: str) -> Self:
+        """Forget a Python function of this connection."""
+        with self._lock:
+            session = self.session
+            if not isinstance(session, Session):
+                raise errors.NotSupportedError(f"a Python function runs in this process only, not at a server: {name}")
+            session.remove_function(name)
+        return self
 
     def ingest(
         self,

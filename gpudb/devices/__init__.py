@@ -61,6 +61,26 @@ class Devices:
             self._log_once(missing)
             return self._device("reference", settings), "no host library", missing
 
+    def off_gpus(self, settings: Mapping[str, Any], why: str) -> tuple[Any, str, str | None]:
+        """As choose(), for a statement that no GPU can run, for the reason given: a DeviceError under gpu!."""
+        wanted = settings["device"]
+        if wanted == "gpu!":
+            hint = "SET device = 'gpu' runs such statements on the CPU"
+            raise DeviceError(f"no GPU can be used: {why}", hint=hint)
+        if wanted not in ("auto", "gpu"):
+            return self.choose(settings)
+        reason, fallback = f"{wanted}: {why}", None
+        if wanted == "gpu":
+            reason, fallback = "SET device = 'gpu'", f"gpu: {why}"
+            self._log_once(fallback)
+        try:
+            return self.choose({**settings, "device": "cpu"})[0], reason, fallback
+        except DeviceError as error:
+            missing = f"cpu: {error.message}"
+            self._log_once(missing)
+            fallback = missing if fallback is None else f"{fallback}; {missing}"
+            return self._device("reference", settings), reason, fallback
+
     def cheapest(self, cpu: Any, settings: Mapping[str, Any], demand: Demand) -> tuple[Any, str]:
         """(device, reason) for a statement under auto: the GPU where it would be done sooner, by what was measured.
 

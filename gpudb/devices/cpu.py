@@ -14,6 +14,7 @@ import numpy as np
 
 from gpudb.devices.kernels import KernelDevice
 from gpudb.devices.memory import MemoryPool, address_of
+from gpudb.functions.python import PythonFunction
 
 
 class CpuDevice(KernelDevice):
@@ -56,6 +57,9 @@ class CpuDevice(KernelDevice):
 
     def address(self, handle: Any) -> int:
         return 0 if handle is None else address_of(handle)
+
+    def callee(self, function: PythonFunction) -> int:
+        return address_of(function.table)
 
     def copy(self, target: np.ndarray, source: np.ndarray, size: int) -> None:
         target[:size] = source.view(np.uint8)[:size]

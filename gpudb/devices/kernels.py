@@ -19,6 +19,7 @@ from gpudb.devices import joins, windows
 from gpudb.devices import launch as structs
 from gpudb.devices.work import Emitted, InexactSum, Part, PipelineFailure, RowIndex, Run, Work
 from gpudb.errors import DeviceError, InternalError
+from gpudb.functions.python import PythonFunction
 from gpudb.program import EmitSink, FrameWord, GroupSink, Pipeline
 from gpudb.record import record
 from gpudb.types import RegisterType, SqlType
@@ -236,6 +237,8 @@ class KernelDevice:
                     handle = self.resident(value)
                     keep.append(handle)
                     slots[line, index, 0] = self.address(handle)
+                elif isinstance(value, PythonFunction):
+                    slots[line, index, 0] = self.callee(value)
                 elif isinstance(value, (GroupState, joins.ProbedRows)):
                     handle = self.from_host(np.frombuffer(bytes(value.table), np.uint8))
                     keep.append(handle)
@@ -243,6 +246,10 @@ class KernelDevice:
                 else:
                     slots[line, index] = structs.pack_slot(value, pipeline.slots[index].type)
         return columns, slots
+
+    def callee(self, function: PythonFunction) -> int:
+        """Address of what Call calls.  Raises DeviceError where kernels can call no such function."""
+        raise DeviceError(f"device {self.name}: it calls no Python functions: {function.name}")
 
     def resident(self, array: Any, owner: Any = None) -> Any:
         """The array in device memory, from the device's own cache where it has one; device memory is returned as it is.

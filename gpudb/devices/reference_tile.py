@@ -19,7 +19,7 @@ from gpudb.devices.launch import pack_slot
 from gpudb.devices.work import Part
 from gpudb.errors import InternalError
 from gpudb.opcodes.evaluate import evaluate, wrapped
-from gpudb.program import COLUMN, REGISTER, GroupSink, Instruction, Operand, Pipeline
+from gpudb.program import COLUMN, PLAIN, REGISTER, GroupSink, Instruction, Operand, Pipeline
 from gpudb.record import record
 from gpudb.types import RegisterType
 
@@ -238,6 +238,7 @@ class Tile:
         self.failure: tuple[int, int] | None = None
         self.inexact = False
         self._line = 0
+        self._arguments: tuple[Operand, ...] = ()
 
     def run(self, profile: Array | None = None) -> None:
         """Run all instructions, up to a SkipIfNone or Compact that finds no row alive; adds to `profile` as `Work` says."""
@@ -338,6 +339,16 @@ class Tile:
         if len(rows):
             found = (int(self.row_numbers()[rows[0]]), self._line)
             self.failure = found if self.failure is None else min(self.failure, found)
+
+    def Arguments(self, *arguments: Operand) -> None:
+        self._arguments += arguments
+
+    def Call(self, out: Operand, status: Operand, alive: Operand, function: Operand) -> None:
+        callee = self.part.slots[function.number]
+        arguments = [self.vector(argument) for argument in self._arguments[: len(callee.registers)]]
+        mask = None if alive.kind == PLAIN else self.vector(alive)
+        self.registers[out.number], self.registers[status.number] = callee.over_rows(arguments, mask, self.rows)
+        self._arguments = ()
 
     def SkipIfNone(self, alive: Operand) -> bool:
         if self.vector(alive).any():

@@ -46,6 +46,7 @@ class Overload:
     sql        what a macro overload stands for, over its parameters
     bounds     inclusive (low, high) that every value lies in, where narrower than the type (scalar, exact results)
     monotone   never falls while its first argument rises and the rest stay (so its range follows from the argument's)
+    python     the PythonFunction behind it (kind python): `gpudb/functions/python.py`
     """
 
     name: str
@@ -61,6 +62,12 @@ class Overload:
     macro_parameters: tuple[str, ...] = ()
     bounds: tuple[int, int] | None = None
     monotone: bool = False
+    python: Any = field(default=None, compare=False)
+
+    @property
+    def side_effects(self) -> bool:
+        """It may give something else the next time."""
+        return self.python is not None and bool(self.python.side_effects)
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:

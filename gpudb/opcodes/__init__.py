@@ -4,7 +4,7 @@ One module a family; each entry's NumPy body is its meaning.  `gpudb.instruction
 numbers the variants.  Opcodes are not an API: names and numbers may change with every release.
 """
 
-from gpudb.opcodes import arithmetic, comparison, conversion, logic, sinks
+from gpudb.opcodes import arithmetic, calls, comparison, conversion, logic, sinks
 from gpudb.opcodes.table import OPCODES, Opcode, Signature, Variant, variants
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Signature",
     "Variant",
     "arithmetic",
+    "calls",
     "comparison",
     "conversion",
     "logic",

@@ -27,6 +27,7 @@ from gpudb.program import (
     CountSource,
     EmitSink,
     FrameWords,
+    FunctionFailure,
     GivenRows,
     GroupSource,
     IndexRows,
@@ -375,6 +376,9 @@ class Machine:
             example = "" if found is None else f", for example: {found.message}"
             return errors.ConversionError(what + example, span=span)
         error: type[errors.Error] = getattr(errors, kind)
+        if isinstance(message, FunctionFailure):
+            rows = f"table {pipeline.source.table}" if isinstance(pipeline.source, TableSource) else "its input"
+            message = f"{message.what}: {message.name}, row {failure.row} of {rows}, counted from 0"
         return error(message, span=span)
 
     # ------------------------------------------------------------------------------- joins

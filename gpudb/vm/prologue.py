@@ -18,6 +18,7 @@ from gpudb.program import (
     ConstantIntervalSlot,
     ConstantSlot,
     DaySlot,
+    FunctionSlot,
     GroupTableSlot,
     MemberTable,
     PairSizeSlot,
@@ -95,6 +96,8 @@ class Prologue:
                 return self._texts.group_table(step)
             case StepRowsSlot(step=step):
                 return self._texts.rows_of(step)
+            case FunctionSlot(function=function):
+                return function
         return None
 
     def _table(self, table: Any) -> np.ndarray | None:

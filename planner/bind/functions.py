@@ -119,7 +119,7 @@ def call(
     special = _SPECIAL.get(name)
     if special is not None:
         return special(binder, name, arguments, span)
-    function = lookup(name)
+    function = lookup(name) or binder.context.catalog.function(name)
     if function is None:
         if name in _LATER:
             raise NotSupportedError(f"function is not supported: {name}", span=place or span)
@@ -148,6 +148,18 @@ def call_of(
     if overload.kind == "macro":
         return expand(binder, (overload.macro_parameters, overload.sql), list(cast_arguments), span)
     return Call(overload.result, function.name, cast_arguments, overload, span=span)
+
+
+def is_taken(name: str) -> bool:
+    """Is there a function of this name, of any kind, that a Python function would hide?"""
+    return (
+        lookup(name) is not None
+        or name in _SPECIAL
+        or name in _DATE_PART_FUNCTIONS
+        or name in _LATER
+        or name in windows.NAMES
+        or aggregates.is_aggregate(name)
+    )
 
 
 def resolve(context: Context, function: Function, arguments: list[Expression]) -> Overload | None:

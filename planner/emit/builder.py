@@ -9,6 +9,7 @@ from typing import Any
 
 from gpudb.instruction_set import instruction_set
 from gpudb.opcodes import Variant
+from gpudb.opcodes.calls import ARGUMENTS_AT_ONCE, WRITTEN
 from gpudb.planner.emit.known_values import KnownValues
 from gpudb.program import (
     AT_ROWS,
@@ -240,6 +241,19 @@ class PipelineBuilder:
             self.block(name, signature, result, *operands)
         return result
 
+    def call(
+        self, function: Slot, out: R, alive: Operand | None, arguments: Sequence[Operand]
+    ) -> tuple[Operand, Operand]:
+        """A call of a function for the rows alive: registers of its result and of its status, 0 where it gave one."""
+        read: list[Operand | int] = [self.picked(self.vector(argument)) for argument in arguments]
+        where = 0 if alive is None else self.picked(self.vector(alive))
+        result, status, slot = self.register(out), self.register(R.U8), self.slot(function)
+        for first in range(0, len(read), ARGUMENTS_AT_ONCE):
+            some = read[first : first + ARGUMENTS_AT_ONCE]
+            self._append("Arguments", (), *some, *[0] * (ARGUMENTS_AT_ONCE - len(some)))
+        self._append("Call", (), result, status, where, slot)
+        return result, status
+
     def bounded_index(self, index: Operand, size: int) -> Operand:
         """A u32 index that is below `size` in every row.
 
@@ -288,14 +302,21 @@ class PipelineBuilder:
         read: set[int] = set()
         written: set[int] = set()
         kept: list[Instruction] = []
+        called = False  # by the last instruction kept
         for ins in reversed(self.instructions):
             opcode, operands = ins.variant.opcode, ins.operands
+            if opcode.name == "Arguments" and not called:
+                continue
             if opcode.has_result:
                 result = operands[0].number
-                if not (result in read or result in self.pinned or opcode.name in DOES_MORE):
+                others = WRITTEN.get(opcode.name, ())
+                wanted = result in read or any(operands[place].number in read for place in others)
+                if not (wanted or result in self.pinned or opcode.name in DOES_MORE):
+                    called = False
                     continue
                 written.add(result)
                 operands = operands[1:]
+            called = opcode.name in ("Arguments", "Call")
             kept.append(ins)
             read.update([number for kind, number, _ in operands if kind == REGISTER])
         kept.reverse()

@@ -56,6 +56,8 @@ from gpudb.program import (
     ConstantIntervalSlot,
     ConstantSlot,
     DictionaryReference,
+    FunctionFailure,
+    FunctionSlot,
     MemberTable,
     Operand,
     PlainSlot,
@@ -114,6 +116,7 @@ class ExpressionEmitter(CastEmitter):
         self.zones: list[tuple[int, int]] = []  # RangeSlots (low, high) that every row of the last filter passes
         self._values: dict[Expression, Value] = {}
         self._fails = 0
+        self._effects = 0  # calls so far of functions that may give something else the next time
 
     # ------------------------------------------------------------------------------------------- values
 
@@ -122,9 +125,10 @@ class ExpressionEmitter(CastEmitter):
         found = self._values.get(expression)
         if found is not None:
             return found
-        guard, fails = self.alive, self._fails
+        guard, fails, effects = self.alive, self._fails, self._effects
         value = self._value(expression)
-        if self._fails == fails or guard is None:  # a value whose checks looked at some rows only may not serve others
+        # A value whose checks looked at some rows only may not serve others.
+        if (self._fails == fails or guard is None) and self._effects == effects:
             self._values[expression] = value
         return value
 
@@ -579,6 +583,8 @@ class ExpressionEmitter(CastEmitter):
             return self._in_zone(expression, arguments[0].value, self.value(arguments[1]))
         if overload.kind == "text":
             return self.text_call(expression, overload, arguments)
+        if overload.kind == "python":
+            return self._python_call(expression, overload, arguments)
         return self._scalar_call(expression, overload, arguments)
 
     def _float_arithmetic(self, name: str, sql: SqlType, values: list[Value], expression: Call) -> Value:
@@ -733,6 +739,35 @@ class ExpressionEmitter(CastEmitter):
             low, high = self._monotone_bounds(overload, arguments, low, high)
         return Value(sql, register, operand, valid, low, high)
 
+    def _python_call(self, expression: Call, overload: Overload, arguments: tuple[Expression, ...]) -> Value:
+        """A Python function, called for rows that count only: alive, no argument NULL unless it takes NULLs."""
+        function = overload.python
+        values = [self.decoded(self.value(argument)) for argument in arguments]
+        operands = [
+            self.in_register(value, SqlType(kind).register)
+            for value, kind in zip(values, overload.arguments, strict=True)
+        ]
+        valid: Operand | None = None
+        if function.takes_null:
+            operands += [self._all(True) if value.valid is None else value.valid for value in values]
+        else:
+            for value in values:
+                valid = self.builder.both(valid, value.valid)
+        guard = self.builder.both(self.alive, valid)
+        sql = expression.type
+        operand, status = self.builder.call(FunctionSlot(function), sql.register, guard, operands)
+        self._fails += 1  # it looks at some rows only, as a check does
+        self._effects += function.side_effects
+        for code, what in function.failures:
+            only = self.builder.slot(PlainSlot(R.U8, code))
+            bad = self.builder.make("InRange", R.MASK, status, only, only)
+            self.fail_where(bad, valid, "DataError", FunctionFailure(function.name, what), expression)
+        if function.gives_null:
+            only = self.builder.slot(PlainSlot(R.U8, function.gives_null))
+            valid = self.builder.both(valid, self.builder.make("NotInRange", R.MASK, status, only, only))
+        low, high = sql.bounds if sql.is_exact else (None, None)
+        return Value(sql, sql.register, operand, valid, low, high)
+
     def _monotone_bounds(
         self, overload: Overload, arguments: tuple[Expression, ...], low: Any, high: Any
     ) -> tuple[Any, Any]:
@@ -805,6 +840,6 @@ def can_fail(expression: Expression) -> bool:
             overload = node.overload
             if node.name in ARITHMETIC and (not node.type.is_float or node.name in FAIL_BY_ZERO):
                 return True
-            if overload is not None and (overload.domain is not None or overload.kind == "text"):
+            if overload is not None and (overload.domain is not None or overload.kind in ("text", "python")):
                 return True
     return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from gpudb.opcodes.calls import WRITTEN
 from gpudb.opcodes.sinks import CONSECUTIVE
 from gpudb.planner.emit.builder import PipelineBuilder
 from gpudb.program import (
@@ -37,8 +38,14 @@ def sliced(
     kept: list[Instruction] = []
     checks: list[tuple[Operand, Operand]] = []
     producers = {ins.operands[0]: ins for ins in builder.instructions if ins.has_result}
+    called = False  # by the last instruction kept
     for ins in reversed(builder.instructions):
         name = ins.variant.opcode.name
+        if name == "Arguments" and called:
+            kept.append(ins)
+            needed.update(o.number for o in ins.operands if o.kind == REGISTER)
+            continue
+        called = name == "Call" and not needed.isdisjoint(_written(ins))
         if name == "Fail":
             bad, guard, _ = ins.operands
             inputs = producers[bad].operands[1:] if bad in producers else ()
@@ -59,9 +66,10 @@ def sliced(
     return _renumbered(builder, kept, needed, [*wanted, *([alive] if alive else [])], alive, checks, zones)
 
 
-def _written(ins: Instruction) -> range:
-    first = ins.operands[0].number
-    return range(first, first + CONSECUTIVE.get(ins.variant.opcode.name, 1))
+def _written(ins: Instruction) -> set[int]:
+    first, name = ins.operands[0].number, ins.variant.opcode.name
+    others = (ins.operands[place].number for place in WRITTEN.get(name, ()))
+    return {*range(first, first + CONSECUTIVE.get(name, 1)), *others}
 
 
 def _read(ins: Instruction) -> set[int]:

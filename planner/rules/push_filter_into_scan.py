@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudb.planner.expressions import Cast, Column, Comparison, Expression, Literal, Not, conjunction, conjuncts
+from gpudb.planner.expressions import (
+    Cast,
+    Column,
+    Comparison,
+    Expression,
+    Literal,
+    Not,
+    conjunction,
+    conjuncts,
+    has_side_effects,
+)
 from gpudb.planner.logical import (
     Aggregate,
     Filter,
@@ -52,6 +62,8 @@ def _sink(node: Filter) -> Node:
         case Scan():
             return replace(below, predicate=_all(below.predicate, node.predicate))
         case Project():
+            if any(has_side_effects(below.expressions[index]) for index in columns_read(node.predicate)):
+                return node
             predicate = substitute(node.predicate, below.expressions)
             return replace(below, input=_filtered(below.input, conjuncts(predicate)))
         case Sort():

@@ -80,6 +80,9 @@ class PlainCatalog:
     def sequence(self, name: str) -> None:
         return None
 
+    def function(self, name: str) -> None:
+        return None
+
     def table_names(self) -> list[str]:
         return list(self.layouts)
 
