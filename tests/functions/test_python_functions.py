@@ -15,10 +15,13 @@ import pytest
 
 import gpudb
 from gpudb import errors
+from gpudb.devices.lanes import LanesDevice
+from gpudb.devices.reference import ReferenceDevice
 from gpudb.functions.python import PythonFunction
 from gpudb.program import FunctionSlot, Operand
 from gpudb.record import replace
 from tests.devices.fake_cupy import FakeGpu, fake_gpu
+from tests.devices.variants import session_on, stored
 
 numba = pytest.importorskip("numba", reason="the extra udf is not installed")
 
@@ -143,6 +146,22 @@ def test_a_function_of_all_types_gives_what_duckdb_gives(rows: int, device: str,
         receipt = cursor.receipt
         assert receipt["device"] == device and receipt["host_rows"] == 0
         assert set(receipt["python_functions"].values()) == {"compiled by numba, called once a tile"}
+
+
+def test_many_lanes_call_it_row_by_row() -> None:
+    table = rows_of_all(300).append_column("n", pa.array(range(300)))
+    call = f"of_all({', '.join(table.column_names[:-1])})"
+    sql = f"SELECT n, {call}, known(c1 % 10, c2) FROM t WHERE c3 > 0 OR c3 IS NULL"
+    answers = []
+    for device in (LanesDevice(2, 64), ReferenceDevice()):
+        session = session_on(device, [stored(table, 1 << 16, [300])])
+        for one in (
+            compiled("of_all", of_all, TYPES, "DOUBLE"),
+            compiled("known", first_known, ("BIGINT", "BIGINT"), "BIGINT", "special"),
+        ):
+            session.functions[one.name] = one
+        answers.append(session.execute(sql).table())
+    assert answers[0].equals(answers[1]) and 100 < answers[0].num_rows < 300
 
 
 def same(x):
