@@ -105,7 +105,7 @@ def test_a_wheel_promises_the_extras_that_the_readme_names(checkout: Path) -> No
         assert "gpudb = gpudb.__main__:main" in archive.read(entry_points).decode()
     assert {line for line in lines if line.startswith("Provides-Extra")} == {
         f"Provides-Extra: {extra}"
-        for extra in ("gpu", "shell", "server", "sqlalchemy", "adbc", "demo", "bench", "test")
+        for extra in ("gpu", "udf", "shell", "server", "sqlalchemy", "adbc", "demo", "bench", "test")
     }
     base = [line for line in lines if line.startswith("Requires-Dist") and "extra ==" not in line]
     assert len(base) == 3
