@@ -8,7 +8,7 @@ import sys
 PROGRAM = """
 import gpudb
 try:
-    gpudb.connect().execute("CREATE TYPE mood AS ENUM ('a')")
+    gpudb.connect().execute("CREATE SECRET s (TYPE S3)")
 except gpudb.NotSupportedError as error:
     print(error.message)
 """
