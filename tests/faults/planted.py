@@ -148,6 +148,14 @@ KERNEL_FAULTS = (
         f"{BLOCKS} -k test_a_value_that_lanes_cannot_hold_is_told",
     ),
     kernel(
+        "a function gets its first argument for every one",
+        "calls",
+        "ops_call.cuh",
+        "given[k / OPERANDS].p[k % OPERANDS]",
+        "given[k / OPERANDS].p[0]",
+        "tests/functions/test_python_functions.py -k all_types",
+    ),
+    kernel(
         "arg_min's tie goes to the last row",
         "group",
         "ops_group.cuh",

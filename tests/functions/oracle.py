@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import struct
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
@@ -81,6 +82,10 @@ def random_value(kind: str, source: random.Random) -> Any:
         return "".join(source.choice("abcAB é1_%.ß🇩🇪\u0301") for _ in range(source.randint(0, 12)))
     if kind == "INTERVAL":
         return source.choice(INTERVALS)
+    if kind == "SPAN":  # the bits of Arrow's month_day_nano
+        months, days = source.randint(-(2**31), 2**31 - 1), source.randint(-(2**31), 2**31 - 1)
+        nanoseconds = source.randint(-(10**12), 10**12) * 1000
+        return int.from_bytes(struct.pack("<iiq", months, days, nanoseconds), "little", signed=True)
     raise AssertionError(f"no random value of {kind}")
 
 

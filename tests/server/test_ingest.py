@@ -161,7 +161,7 @@ def test_N1_a_client_that_is_killed_leaves_nothing(server: Server, sql: Sql, wit
         ({"a": ["1"], "b": ["x"]}, r"the column a is BIGINT in the table, and string in the rows"),
         ({"a": [1], "b": [2]}, r"the column b is VARCHAR in the table, and int64 in the rows"),
         ({"a": [1.5], "b": ["x"]}, r"does not fit BIGINT"),
-        ({"a": [b"1"], "b": ["x"]}, r"columns of this Arrow type are not supported"),
+        ({"a": [b"1"], "b": ["x"]}, r"the column a is BIGINT in the table, and binary in the rows"),
         ({"a": [[1]], "b": ["x"]}, r"columns of this Arrow type are not supported"),
     ],
 )
