@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -414,38 +415,18 @@ class Session:
         from gpudb.planner import statements
 
         statement, parsed, raw = self._bind(sql, types, values, catalog, lap)
-        if statement.draws and not isinstance(statement, statements.Explain):
-            return self._run_drawing(sql, key, statement, parsed, types, values, raw, catalog, stages, lap)
-        if isinstance(statement, statements.Query):
-            program = self._planned(sql, key, statement, parsed, types, values, raw, catalog, lap)
-            return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False)
-        from gpudb.statements import run_statement
+        draws = () if isinstance(statement, statements.Explain) else statement.draws
+        # Others draw from its sequences when it is through, as it may take numbers for its rows.
+        with self.database.storage.write_lock if draws else nullcontext():
+            if draws:
+                from gpudb.sequences import draw
 
-        return run_statement(self, statement, raw, catalog, stages, lap)
-
-    def _run_drawing(
-        self,
-        sql: str,
-        key: Any,
-        statement: Any,
-        parsed: Any,
-        types: Any,
-        values: Any,
-        raw: list[Any],
-        catalog: StatementCatalog,
-        stages: dict[str, float],
-        lap: Any,
-    ) -> Result:
-        """Run a statement that draws from sequences; others draw when it is through, as it may take numbers for its rows."""
-        from gpudb.planner import statements
-        from gpudb.sequences import draw
-        from gpudb.statements import run_statement
-
-        with self.database.storage.write_lock:
-            raw[-len(statement.draws) :] = draw(self, statement.draws)
+                raw[-len(draws) :] = draw(self, draws)
             if isinstance(statement, statements.Query):
                 program = self._planned(sql, key, statement, parsed, types, values, raw, catalog, lap)
                 return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False)
+            from gpudb.statements import run_statement
+
             return run_statement(self, statement, raw, catalog, stages, lap)
 
     def _bind(
