@@ -50,8 +50,8 @@ COST = {
     "HUGEINT": 120,
     "TIMESTAMP": 120,
     "TIMESTAMPTZ": 123,
+    "VARCHAR": 149,
 }
-COST |= {"VARCHAR": 149}
 OTHER_COST = 110
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpudb.errors import BindError, DataError, NotSupportedError
-from gpudb.functions import enums, lookup
+from gpudb.functions import COST, OTHER_COST, enums, lookup
 from gpudb.planner.bind.context import Context, not_found, own_span
 from gpudb.planner.constants import can_cast_constant, cast_constant
 from gpudb.planner.expressions import Call, Cast, Expression, Literal, Span
@@ -208,13 +208,13 @@ def implicit_cost(context: Context, expression: Expression, target: str) -> int 
     if source.kind == target or target == "ANY":
         return 0
     if source.kind == "NULL":
-        return _target_cost(target)
+        return COST.get(target, OTHER_COST)
     if context.is_literal_token(expression):
         if source.is_text:
-            return 1 + _target_cost(target)
+            return 1 + COST.get(target, OTHER_COST)
         if source.is_integer and isinstance(expression, Literal) and target in _INTEGER_ORDER:
             low, high = SqlType(target).bounds
-            return _target_cost(target) if low <= expression.value <= high else None
+            return COST.get(target, OTHER_COST) if low <= expression.value <= high else None
     wider: tuple[str, ...] = ()
     if source.is_integer:
         place = _INTEGER_ORDER.index(source.kind)
@@ -229,21 +229,7 @@ def implicit_cost(context: Context, expression: Expression, target: str) -> int 
         wider = ("TIMESTAMP", "TIMESTAMPTZ")
     elif source == TIMESTAMP:
         wider = ("TIMESTAMPTZ",)
-    return _target_cost(target) if target in wider else None
-
-
-def _target_cost(target: str) -> int:
-    """Which type is preferred where several would do: the order is DuckDB's."""
-    return {
-        "BIGINT": 101,
-        "DOUBLE": 102,
-        "INTEGER": 103,
-        "DECIMAL": 104,
-        "HUGEINT": 120,
-        "TIMESTAMP": 120,
-        "TIMESTAMPTZ": 123,
-        "VARCHAR": 149,
-    }.get(target, 110)
+    return COST.get(target, OTHER_COST) if target in wider else None
 
 
 # --- Common types ----------------------------------------------------------------------------------------------------
