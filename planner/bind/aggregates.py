@@ -297,16 +297,22 @@ def _arguments(name: str, node: Any) -> tuple[list[Any], bool]:
     return nodes, distinct
 
 
-def _texts(binder: ExpressionBinder, written: str, node: Any, condition: Any, over: bool) -> AggregateCall:
-    """string_agg([DISTINCT] text [, separator] [ORDER BY ...]): NULLs are left out; the separator is a constant."""
-    place = own_span(node)
-    if not (binder.aggregates or over):
-        raise _not_allowed(binder, written, place)
+def _ordered_arguments(node: Any) -> tuple[list[Any], list[Any], bool]:
+    """Argument trees, the terms of ORDER BY within, and whether DISTINCT was written."""
     nodes, terms, distinct = list(node.expressions), [], False
     if nodes and nodes[-1].key == "order":
         terms, nodes[-1] = list(nodes[-1].expressions), nodes[-1].this
     if len(nodes) == 1 and nodes[0].key == "distinct":
         nodes, distinct = list(nodes[0].expressions), True
+    return nodes, terms, distinct
+
+
+def _texts(binder: ExpressionBinder, written: str, node: Any, condition: Any, over: bool) -> AggregateCall:
+    """string_agg([DISTINCT] text [, separator] [ORDER BY ...]): NULLs are left out; the separator is a constant."""
+    place = own_span(node)
+    if not (binder.aggregates or over):
+        raise _not_allowed(binder, written, place)
+    nodes, terms, distinct = _ordered_arguments(node)
     if not 1 <= len(nodes) <= 2:
         raise BindError(f"{written} wants a text and a separator", span=span_of(node) or place)
     context, inner = binder.context, binder if over else binder.inside_aggregate(written)
@@ -333,11 +339,7 @@ def _list(binder: ExpressionBinder, written: str, name: str, node: Any, conditio
     place = own_span(node)
     if not (binder.aggregates or over):
         raise _not_allowed(binder, written, place)
-    nodes, terms, distinct = list(node.expressions), [], False
-    if nodes and nodes[-1].key == "order":
-        terms, nodes[-1] = list(nodes[-1].expressions), nodes[-1].this
-    if len(nodes) == 1 and nodes[0].key == "distinct":
-        nodes, distinct = list(nodes[0].expressions), True
+    nodes, terms, distinct = _ordered_arguments(node)
     if len(nodes) != 1:
         raise BindError(f"{written} wants one argument", span=span_of(node) or place)
     inner = binder if over else binder.inside_aggregate(written)
