@@ -241,6 +241,25 @@ DEVICE void op_GroupWord(const Tile& tile, const Instruction& ins) {
     EACH_ROW(i, rows) out[i] = words[group[i] * stride];
 }
 
+/// f() by one lane after the other (barriers), and where blocks share a table, by one block at a time: for words that change
+/// together.  Every lane must get here.
+template <class F>
+DEVICE void in_turns(const GroupTable& table, F f) {
+    for (int turn = 0; turn < LANES; ++turn) {
+        if (LANE == turn) {
+            uint64* lock = (uint64*)(table.used + 1);
+            if (!PRIVATE_TABLES) {
+                while (compare_and_swap(lock, 0, 1) != 0) {}
+                fence();
+            }
+            f();
+            fence();
+            if (!PRIVATE_TABLES) compare_and_swap(lock, 1, 0);
+        }
+        sync_lanes();
+    }
+}
+
 DEVICE void arg_min_update(int64* words, int64 key, int64 row, int64 payload) {
     if (key < words[0] || (key == words[0] && row < words[1])) {
         words[0] = key;
@@ -250,7 +269,7 @@ DEVICE void arg_min_update(int64* words, int64 key, int64 row, int64 payload) {
 }
 
 /// words p1, p1 + 1, p1 + 2 of each row's group = (key p2, row, payload p3) where that is less, by key then row; where p4.
-/// Three words change together, so where tables are shared lanes take turns (barriers) and blocks take the table's lock.
+/// Three words change together: lanes take turns (barriers).
 template <class I, class T>
 DEVICE void op_GroupArgMin(const Tile& tile, const Instruction& ins) {
     const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
@@ -260,19 +279,9 @@ DEVICE void op_GroupArgMin(const Tile& tile, const Instruction& ins) {
     int64* words = tile.table->words + plain(ins.p[1]);
     const int64 stride = tile.table->stride;
     const int rows = tile.rows;
-    for (int turn = 0; turn < LANES; ++turn) {
-        if (LANE == turn) {
-            uint64* lock = (uint64*)(tile.table->used + 1);
-            if (!PRIVATE_TABLES) {
-                while (compare_and_swap(lock, 0, 1) != 0) {}
-                fence();
-            }
-            EACH_ROW(i, rows) if (keep[i]) arg_min_update(words + group[i] * stride, key[i], row_number(tile, i), payload[i]);
-            fence();
-            if (!PRIVATE_TABLES) compare_and_swap(lock, 1, 0);
-        }
-        sync_lanes();
-    }
+    in_turns(*tile.table, [&] {
+        EACH_ROW(i, rows) if (keep[i]) arg_min_update(words + group[i] * stride, key[i], row_number(tile, i), payload[i]);
+    });
 }
 
 DEVICE void arg_min_wide_update(int64* words, int64 high, int64 low, int64 row, int64 payload) {
@@ -286,7 +295,7 @@ DEVICE void arg_min_wide_update(int64* words, int64 high, int64 low, int64 row, 
 }
 
 /// words p1 .. p1 + 3 of each row's group = (key p2 and p3, row, payload p4) where that is less, by key then row; where p5.
-/// Four words change together, so where tables are shared lanes take turns (barriers) and blocks take the table's lock.
+/// Four words change together: lanes take turns (barriers).
 template <class I, class T>
 DEVICE void op_GroupArgMinWide(const Tile& tile, const Instruction& ins) {
     const uint32* RESTRICT group = operand<uint32>(tile, ins.p[0]);
@@ -297,19 +306,9 @@ DEVICE void op_GroupArgMinWide(const Tile& tile, const Instruction& ins) {
     int64* words = tile.table->words + plain(ins.p[1]);
     const int64 stride = tile.table->stride;
     const int rows = tile.rows;
-    for (int turn = 0; turn < LANES; ++turn) {
-        if (LANE == turn) {
-            uint64* lock = (uint64*)(tile.table->used + 1);
-            if (!PRIVATE_TABLES) {
-                while (compare_and_swap(lock, 0, 1) != 0) {}
-                fence();
-            }
-            EACH_ROW(i, rows) if (keep[i]) arg_min_wide_update(words + group[i] * stride, high[i], low[i], row_number(tile, i), payload[i]);
-            fence();
-            if (!PRIVATE_TABLES) compare_and_swap(lock, 1, 0);
-        }
-        sync_lanes();
-    }
+    in_turns(*tile.table, [&] {
+        EACH_ROW(i, rows) if (keep[i]) arg_min_wide_update(words + group[i] * stride, high[i], low[i], row_number(tile, i), payload[i]);
+    });
 }
 
 /// How the words of two tables combine.  The words of an arg_min, WORD_ARG_MIN and WORD_REST behind it, change together: the
