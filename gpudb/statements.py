@@ -127,8 +127,10 @@ def run_statement(
             return _insert(session, statement, raw, catalog, stages, lap)
         case statements.Upsert() | statements.Merge():
             merging = Merging(session, _target(session, statement.table, catalog), raw, catalog, stages, lap)
-            upserts = isinstance(statement, statements.Upsert)
-            count, returned = merging.upsert(statement) if upserts else merging.merge(statement)  # type: ignore[arg-type]
+            if isinstance(statement, statements.Upsert):
+                count, returned = merging.upsert(statement)
+            else:
+                count, returned = merging.merge(statement)
             return _counted(count) if returned is None else returned
         case statements.Nothing():
             return _nothing()

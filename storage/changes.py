@@ -170,7 +170,7 @@ def overlapping(table: TableVersion, part: TableVersion) -> TableVersion:
         known = [chunk for chunk in chunks if chunk.minimum is not None and chunk.maximum is not None]
         if not known:
             return None, None
-        return min(one.minimum for one in known), max(one.maximum for one in known)  # type: ignore[type-var]
+        return min(one.minimum for one in known), max(one.maximum for one in known)  # type: ignore[type-var]  # none is None, by the line above
 
     wanted = [ranges([group.chunks[k] for group in part.row_groups]) for k in range(len(part.columns))]
     groups = []

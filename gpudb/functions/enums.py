@@ -42,7 +42,10 @@ def place_of(type_: SqlType, try_: bool) -> Overload:
 @cache
 def code_of(type_: SqlType) -> Overload:
     """enum_code(x)."""
-    body: Callable[..., Any] = lambda codes: codes.cast(pa.int64())  # noqa: E731
+
+    def body(codes: pa.Array) -> pa.Array:
+        return codes.cast(pa.int64())
+
     return Overload("enum_code", "text", ("ANY",), BIGINT, body=body)
 
 

@@ -37,8 +37,8 @@ def compiled(
 ) -> PythonFunction:
     """A function of these tests, compiled once."""
     with gpudb.connect() as connection:
-        connection.create_function(name, function, parameters, result, nulls=nulls)  # type: ignore[arg-type]
-        return connection.session.functions[name]  # type: ignore[union-attr]
+        connection.create_function(name, function, parameters, result, nulls=nulls)  # type: ignore[arg-type]  # one of its two words
+        return connection.session.functions[name]  # type: ignore[union-attr]  # a session here
 
 
 def polynomial(x, y):
