@@ -5,7 +5,6 @@ The binder makes the calls: an overload is one for each type.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
