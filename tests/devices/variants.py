@@ -149,7 +149,16 @@ def _assert_canonical_array(name: str, array: pa.Array) -> None:
         present = bits[:rows].astype(bool)
         assert not bits[rows:].any(), f"{name}: bits behind the last row"
         assert rows - int(present.sum()) == array.null_count, f"{name}: number of NULLs"
-    if pa.types.is_string(kind):
+    if pa.types.is_dictionary(kind):
+        _assert_canonical_array(name, array.indices)
+        _assert_canonical_array(name, array.dictionary)
+    elif pa.types.is_list(kind):
+        offsets = np.frombuffer(data, np.int32)
+        assert len(offsets) == rows + 1 and offsets[0] == 0, f"{name}: offsets"
+        assert int(offsets[-1]) == len(array.values), f"{name}: elements behind the last list"
+        assert not np.diff(offsets)[~present].any(), f"{name}: elements under NULL"
+        _assert_canonical_array(name, array.values)
+    elif pa.types.is_string(kind) or pa.types.is_binary(kind):
         offsets = np.frombuffer(data, np.int32)
         assert len(offsets) == rows + 1 and offsets[0] == 0, f"{name}: offsets"
         text = array.buffers()[2]
