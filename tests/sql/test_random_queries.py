@@ -122,7 +122,7 @@ def check(rows: int, style: str, query: RandomQuery) -> None:
 ANY_TABLE = (st.sampled_from(random_tables.ROWS), st.sampled_from(random_tables.STYLES))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(rows=ANY_TABLE[0], style=ANY_TABLE[1], query=queries())
 def test_random_queries_give_duckdbs_answers_on_every_device(rows: int, style: str, query: RandomQuery) -> None:
     check(rows, style, query)
