@@ -90,3 +90,54 @@ DEVICE void gpudb_sort_scatter_block(const SortLaunch& sort, int64 block, int64 
     }
 }
 ENTRY(gpudb_sort_scatter, SortLaunch)
+
+// Few rows: one block merges runs of 1, 2, 4 ... rows, in one launch instead of five or more a word and pass.
+
+struct SmallSortLaunch {
+    const int64* const* words;  // order words by row number, `stride` apart, the first most significant
+    const uint32* rows_in;      // null: 0, 1, 2 ...
+    uint32* rows_out;
+    uint32* spare;  // as large as rows_out
+    int64 rows, num_words, stride;
+};
+
+/// Does row `a` go before row `b`, or, if they are equal, `equal`?
+DEVICE bool goes_before(const SmallSortLaunch& sort, uint32 a, uint32 b, bool equal) {
+    for (int64 w = 0; w < sort.num_words; ++w) {
+        const int64 x = sort.words[w][a * sort.stride], y = sort.words[w][b * sort.stride];
+        if (x != y) return x < y;
+    }
+    return equal;
+}
+
+/// Rows to their places: each row of a run searches for its place among the run beside.  Every lane must get here: it syncs.
+DEVICE void gpudb_sort_small_block(const SmallSortLaunch& sort, int64 block, int64 blocks) {
+    if (block != 0) return;
+    const int64 rows = sort.rows;
+    bool odd = false;
+    for (int64 width = 1; width < rows; width *= 2) odd = !odd;
+    uint32* from = odd ? sort.spare : sort.rows_out;  // so that the last merge writes rows_out
+    uint32* to = odd ? sort.rows_out : sort.spare;
+    for (int64 i = LANE; i < rows; i += LANES) from[i] = sort.rows_in ? sort.rows_in[i] : uint32(i);
+    sync_lanes();
+    for (int64 width = 1; width < rows; width *= 2) {
+        for (int64 i = LANE; i < rows; i += LANES) {
+            const int64 first = i & -(2 * width), middle = first + width < rows ? first + width : rows;
+            const int64 end = middle + width < rows ? middle + width : rows;
+            const bool left = i < middle;
+            int64 least = left ? middle : first, most = left ? end : middle;
+            const int64 begin = least;
+            while (least < most) {  // ties: the left run's rows go first
+                const int64 probe = (least + most) / 2;
+                if (goes_before(sort, from[probe], from[i], !left)) least = probe + 1;
+                else most = probe;
+            }
+            to[(left ? i : i - width) + least - begin] = from[i];
+        }
+        sync_lanes();
+        uint32* const merged = to;
+        to = from;
+        from = merged;
+    }
+}
+ENTRY(gpudb_sort_small, SmallSortLaunch)

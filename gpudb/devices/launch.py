@@ -29,6 +29,7 @@ MergeLaunch = _struct("MergeLaunch", "tables kinds full done", "num_tables keyed
 FillLaunch = _struct("FillLaunch", "words initial", "groups stride")
 PresentLaunch = _struct("PresentLaunch", "words group count", "groups stride")
 SortLaunch = _struct("SortLaunch", "word keys_in keys_out rows_in rows_out counts range", "rows shift minimum stride")
+SmallSortLaunch = _struct("SmallSortLaunch", "words rows_in rows_out spare", "rows num_words stride")
 RepeatLaunch = _struct("RepeatLaunch", "counts sums rows_out", "rows")
 CompactLaunch = _struct("CompactLaunch", "source target tile_counts tile_starts tile_offsets", "num_tiles width")
 OffsetsLaunch = _struct("OffsetsLaunch", "tile_counts tile_starts tile_offsets result", "num_tiles")

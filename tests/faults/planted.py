@@ -188,6 +188,14 @@ KERNEL_FAULTS = (
         f"{BLOCKS} -k test_sorted_rows_keep_ties_in_order",
     ),
     kernel(
+        "a row goes before those that it equals when few rows are sorted",
+        "sort",
+        "sort.cuh",
+        "if (goes_before(sort, from[probe], from[i], !left))",
+        "if (goes_before(sort, from[probe], from[i], left))",
+        f"{BLOCKS} -k test_sorted_rows_keep_ties_in_order",
+    ),
+    kernel(
         "a NULL leaves with the text of code 0",
         "export",
         "export.cuh",

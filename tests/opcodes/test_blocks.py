@@ -650,7 +650,7 @@ def key_registers(builder: Builder, key_words: int) -> tuple[Operand, Operand, l
 
 
 @everywhere
-@pytest.mark.parametrize("rows", [0, 1, 2, 63, 5000])
+@pytest.mark.parametrize("rows", [0, 1, 2, 63, 256, 257, 5000])
 def test_sorted_rows_keep_ties_in_order(where: Any, rows: int) -> None:
     random = seeded(12, rows)
     at = device(*where)
