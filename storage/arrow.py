@@ -19,7 +19,7 @@ from gpudb.functions import blob, enums
 from gpudb.functions.interval_values import from_arrow, to_arrow
 from gpudb.storage.column import WIDE, Chunk, as_wide
 from gpudb.storage.dictionary import Dictionary
-from gpudb.storage.text_words import text_buffers, text_order
+from gpudb.storage.text_words import has_duplicates, hash_texts, text_buffers, text_order
 from gpudb.types import SqlType
 
 Plain = tuple[np.ndarray, "np.ndarray | None"]  # ((rows,) values, (rows,) bool present or None when there is no NULL)
@@ -302,7 +302,8 @@ def _string(array: pa.Array) -> pa.Array:
 def _translate(texts: pa.Array, dictionary: Dictionary, distinct: bool) -> tuple[np.ndarray, Dictionary]:
     """((n,) int32 our code of each entry of a foreign dictionary, -1 for NULL; our dictionary with the new texts)."""
     texts = _string(texts)
-    if not distinct:  # a dictionary from elsewhere may hold NULLs and duplicates
+    hashes = None if texts.null_count else hash_texts(*text_buffers(texts))
+    if not distinct and (hashes is None or has_duplicates(hashes)):  # a dictionary from elsewhere may
         inner = texts.dictionary_encode()
         codes, dictionary = _translate(inner.dictionary, dictionary, distinct=True)
         values, present = _codes(inner.indices, codes)
@@ -314,7 +315,7 @@ def _translate(texts: pa.Array, dictionary: Dictionary, distinct: bool) -> tuple
         restored[order] = codes
         return restored, dictionary.with_sorted_count()
     try:
-        dictionary, codes = dictionary.extend(texts)
+        dictionary, codes = dictionary.extend(texts, hashes)
     except OverflowError as error:
         raise NotSupportedError(str(error)) from error
     return codes, dictionary

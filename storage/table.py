@@ -402,7 +402,7 @@ class TableBuilder:
     def _sort_pieces(self) -> None:
         """Give the texts known before the first row group is stored codes in their order; stored codes stay as they are."""
         for index, dictionary in enumerate(self._dictionaries):
-            if dictionary is None:
+            if dictionary is None or not dictionary.is_worth_sorting(self._piece_rows):
                 continue
             self._dictionaries[index], translation = dictionary.sorted()
             if translation is not None:
@@ -412,8 +412,9 @@ class TableBuilder:
 
     def _sort(self) -> None:
         """Give the texts of a table built in one go codes in their order, so that codes are ranks."""
+        rows = sum(group.rows for group in self._groups)
         for index, dictionary in enumerate(self._dictionaries):
-            if dictionary is None:
+            if dictionary is None or not dictionary.is_worth_sorting(rows):
                 continue
             self._dictionaries[index], translation = dictionary.sorted()
             if translation is None:

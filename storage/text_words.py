@@ -49,6 +49,12 @@ def hash_texts(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
     return state
 
 
+def has_duplicates(hashes: np.ndarray) -> bool:
+    """Whether two of the hashed texts may be equal: False is certain, True may come from two that only share a hash."""
+    ordered = np.sort(hashes)
+    return bool((ordered[1:] == ordered[:-1]).any())
+
+
 def text_buffers(texts: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
     """(offsets (n + 1,) int64 from 0, data (bytes,) uint8) of a string array without NULL; data is a view."""
     _, offset_buffer, data_buffer = texts.buffers()

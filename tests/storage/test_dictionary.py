@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gpudb
 from gpudb.storage import dictionary as dictionary_module
 from gpudb.storage.dictionary import Dictionary
 from gpudb.storage.text_words import hash_bytes, hash_texts, text_buffers, text_order
@@ -101,3 +103,24 @@ def test_more_text_than_arrow_can_address_is_refused(monkeypatch):
     monkeypatch.setattr(dictionary_module, "MAX_ENTRIES", 3)
     with pytest.raises(OverflowError):
         Dictionary.empty().extend(pa.array(["a", "b", "c"]))
+
+
+@pytest.mark.parametrize("order", ["as loaded", "sorted"])
+def test_many_texts_that_hardly_repeat_are_not_sorted_and_nobody_sees_it(order, monkeypatch):
+    monkeypatch.setattr(dictionary_module, "MANY_ENTRIES", 50 if order == "as loaded" else 1 << 17)
+    monkeypatch.setattr("gpudb.storage.table.ABSORB_BYTES", 1)  # each batch for itself
+    rows = pa.table({"id": range(100), "t": [None if k % 9 == 0 else f"{k * 37 % 100} é" for k in range(100)]})
+    ours, theirs = gpudb.connect(), duckdb.connect()
+    ours.register("source", pa.concat_tables([rows.slice(0, 30), rows.slice(30)]))
+    theirs.register("source", rows)
+    for connection in (ours, theirs):
+        connection.execute("CREATE TABLE t AS SELECT * FROM source")
+    dictionary = ours._session.database.storage.snapshot()["t"].dictionaries[1]
+    assert (dictionary.sorted_count == len(dictionary)) == (order == "sorted")
+    for sql in (
+        "SELECT * FROM t ORDER BY t NULLS FIRST, id",
+        "SELECT min(t), max(t), count(*) FROM t WHERE t >= '3' AND t < '7'",
+        "SELECT t, count(*) FROM t WHERE id % 2 = 0 GROUP BY t ORDER BY t DESC LIMIT 20",
+        "SELECT a.id FROM t a JOIN t b ON a.t < b.t WHERE b.id = 40 ORDER BY 1",
+    ):
+        assert ours.execute(sql).fetchall() == theirs.execute(sql).fetchall(), sql
