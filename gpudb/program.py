@@ -744,6 +744,21 @@ class Program:
         return tuple((n, s) for n, s in enumerate(self.steps) if isinstance(s, Pipeline))
 
     @cached_property
+    def last_used(self) -> tuple[tuple[int, ...], ...]:
+        """Of each step, the steps before it (or itself) whose rows nothing reads once it is done; the result's stay."""
+        last = list(range(len(self.steps)))
+        for number, step in enumerate(self.steps):
+            for other in steps_read(step):
+                last[other] = number
+        result = self.steps[self.result]
+        stay = {self.result, *(steps_read_by_outputs(result) if isinstance(result, Pipeline) else ())}
+        found: list[list[int]] = [[] for _ in self.steps]
+        for other, number in enumerate(last):
+            if other not in stay:
+                found[number].append(other)
+        return tuple(map(tuple, found))
+
+    @cached_property
     def functions(self) -> tuple[Any, ...]:
         """The Python functions that it calls, each once."""
         slots = [slot for _, pipeline in self.pipelines for slot in pipeline.slots]
@@ -764,14 +779,7 @@ class Program:
             if isinstance(step, Pipeline):
                 _verify_pipeline(number, step, self.steps)
                 continue
-            behind = (
-                ()
-                if isinstance(step, (MakeValues, GivenRows))
-                else (step.step, step.rows, step.order, *steps_behind(step.dictionary))
-                if isinstance(step, JoinTexts)
-                else (step.step, *([step.over] if isinstance(step, IndexRuns) else []))
-            )
-            if any(not 0 <= other < number for other in behind):
+            if any(not 0 <= other < number for other in steps_read(step)):
                 raise InternalError(f"program step looks forward: step {number}")
             if isinstance(step, IndexRows):
                 _verify_index(number, step, self.steps)
@@ -814,6 +822,43 @@ def steps_behind(thing: Any) -> Iterator[int]:
         case TranslationTable(source=source, target=target):
             yield from steps_behind(source)
             yield from steps_behind(target)
+
+
+def steps_read_by_outputs(pipeline: Pipeline) -> Iterator[int]:
+    """The steps behind the dictionaries of the texts that a pipeline emits."""
+    outputs = pipeline.sink.values if isinstance(pipeline.sink, EmitSink) else ()
+    for output in outputs:
+        yield from steps_behind(output.dictionary)
+
+
+def steps_read(step: Step) -> Iterator[int]:
+    """The steps that a step reads anything of."""
+    match step:
+        case Pipeline(source=source, sink=sink):
+            others = [step.table_step, *(column.step for column in step.columns)]
+            match source:
+                case StepSource(steps=steps, order=order):
+                    others += [*steps, order]
+                case GroupSource(step=of, order=order, rows=rows):
+                    others += [of, order, rows]
+                case PairSource(step=of):
+                    others.append(of)
+            if isinstance(sink, GroupSink):
+                others.append(sink.into)
+            yield from (other for other in others if other is not None)
+            for slot in step.slots:
+                yield from steps_behind(slot)
+            for _, message, _ in step.messages:
+                yield from steps_behind(message)
+            yield from steps_read_by_outputs(step)
+        case MakeValues() | GivenRows():
+            return
+        case JoinTexts():
+            yield from (step.step, step.rows, step.order, *steps_behind(step.dictionary))
+        case IndexRuns():
+            yield from (step.step, step.over)
+        case _:
+            yield step.step
 
 
 def _verify_steps(number: int, pipeline: Pipeline) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from gpudb.devices.kernels import KernelDevice
-from gpudb.devices.memory import MemoryPool, address_of
+from gpudb.devices.memory import MemoryPool, Tied, address_of
+from gpudb.devices.work import Run
 from gpudb.functions.python import PythonFunction
 
 
@@ -47,6 +48,10 @@ class CpuDevice(KernelDevice):
 
     def zeros(self, size: int) -> np.ndarray:
         return self._pool.take(size + 64, zero=True)
+
+    def held(self, run: Run, size: int, zero: bool = False) -> np.ndarray:
+        taken = run.ledger.taken(size)
+        return np.asarray(Tied(self.zeros(size) if zero else self.empty(size), taken))
 
     def from_host(self, array: np.ndarray) -> np.ndarray:
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)

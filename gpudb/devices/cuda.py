@@ -24,7 +24,7 @@ import numpy as np
 
 from gpudb.devices import launch as structs
 from gpudb.devices.kernels import KernelDevice
-from gpudb.devices.residency import Lease, Residency
+from gpudb.devices.residency import Held, Lease, Residency
 from gpudb.devices.work import Part, Run, Work
 from gpudb.errors import DeviceError, DeviceLostError, DeviceMemoryError, InternalError
 from gpudb.program import COLUMN, Pipeline
@@ -191,6 +191,10 @@ class CudaDevice(KernelDevice):
                 memory.memset_async(0, size, self._compute)
         return memory
 
+    def held(self, run: Run, size: int, zero: bool = False) -> Held:
+        taken = run.ledger.taken(size)
+        return Held(self.zeros(size) if zero else self.empty(size), taken)
+
     def from_host(self, array: np.ndarray) -> Any:
         array = np.ascontiguousarray(array)
         memory = self.empty(array.nbytes)
@@ -211,16 +215,16 @@ class CudaDevice(KernelDevice):
     def copy(self, target: Any, source: Any, size: int) -> None:
         if size:
             with self._translated("copy on the device"):
-                target.copy_from_device_async(self._memory(source), size, self._compute)
+                self._memory(target).copy_from_device_async(self._memory(source), size, self._compute)
 
     def view(self, handle: Any, offset: int) -> Any:
-        return handle.at(offset) if isinstance(handle, Lease) else handle + offset
+        return handle.at(offset) if isinstance(handle, (Lease, Held)) else handle + offset
 
     def address(self, handle: Any) -> int:
         return 0 if handle is None else int(self._memory(handle).ptr)
 
     def _memory(self, handle: Any) -> Any:
-        memory = handle.memory if isinstance(handle, Lease) else handle
+        memory = handle.memory if isinstance(handle, (Lease, Held)) else handle
         if not isinstance(memory, self._cupy.MemoryPointer):
             raise InternalError(f"device cuda: no device memory: {type(handle).__name__}")
         return memory

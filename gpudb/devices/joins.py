@@ -51,8 +51,7 @@ def index_rows(device: KernelDevice, words: list[Any], rows: int, numbers: int, 
             rows=rows, size=numbers, word=device.address(words[0]), shift=shift, parts=-(-numbers >> shift)
         )
         return RowIndex(True, numbers, _moved(device, arguments, run), None, None)
-    run.ledger.take((numbers + 1) * 4)
-    repeated, first = device.zeros(8), device.zeros((numbers + 1) * 4)
+    repeated, first = device.zeros(8), device.held(run, (numbers + 1) * 4, zero=True)
     arguments = structs.IndexLaunch(
         rows=rows, repeated=device.address(repeated), word=device.address(words[0]), first=device.address(first)
     )
@@ -66,8 +65,8 @@ def index_rows(device: KernelDevice, words: list[Any], rows: int, numbers: int, 
 def _index_words(device: KernelDevice, words: list[Any], rows: int, run: Run, form: str) -> RowIndex:
     bits = max(3, (rows + rows // 3).bit_length())
     width = (1 + len(words)) * 8
-    run.ledger.take((width << bits) + rows * width)
-    slots, records, repeated = device.zeros(width << bits), device.empty(rows * width), device.zeros(8)
+    slots, records = device.held(run, width << bits, zero=True), device.held(run, rows * width)
+    repeated = device.zeros(8)
     columns = device.from_host(np.array([device.address(word) for word in words], np.uint64))
     parts = min(MOST_PARTS, max(1, (1 << bits) // PART_SLOTS))
     arguments = structs.IndexLaunch(
@@ -85,7 +84,6 @@ def _index_words(device: KernelDevice, words: list[Any], rows: int, run: Run, fo
     )
     moved = _moved(device, arguments, run)
     device.launch("gpudb_index_words", arguments, arguments.blocks)
-    run.ledger.give_back(rows * (width if form == "all" else width + 8))
     table = structs.GroupTable(slots=device.address(slots), key_words=len(words), head_mask=(1 << bits) - 1)
     return RowIndex(bool(device.to_host(repeated, np.int64, 1)[0]), rows, moved, None, ProbedRows(table, [slots]))
 
@@ -94,8 +92,7 @@ def _moved(device: KernelDevice, arguments: Any, run: Run) -> MovedRows:
     """Put rows in order of their parts; the launch goes on with where they are."""
     rows, parts = arguments.rows, arguments.parts
     blocks = device.blocks(-(-max(rows, arguments.size) // 16384))
-    run.ledger.take(rows * 8)  # until `matches` has read them
-    moved, starts = device.empty(rows * 8), device.empty((parts * blocks + 1) * 4)
+    moved, starts = device.held(run, rows * 8), device.empty((parts * blocks + 1) * 4)
     own, lanes = device.empty(blocks * MOST_PARTS * 4), device.empty(blocks * device.lanes * 4)
     arguments.moved, arguments.starts = device.address(moved), device.address(starts)
     arguments.own, arguments.lanes, arguments.blocks = device.address(own), device.address(lanes), blocks
@@ -108,14 +105,12 @@ def _moved(device: KernelDevice, arguments: Any, run: Run) -> MovedRows:
 
 def matches(device: KernelDevice, index: RowIndex, rows: int, run: Run) -> list[Any]:
     """[first match, number of matches] by 1 + entry, and the build rows of all matches: those of an entry in row order."""
-    run.ledger.take(rows * 4 + (index.size + 1) * 8)
-    begins, counts = device.empty((index.size + 1) * 4), device.empty((index.size + 1) * 4)
-    order = device.empty((rows + 1) * 4)
+    begins, counts = device.held(run, (index.size + 1) * 4), device.held(run, (index.size + 1) * 4)
+    order = device.held(run, (rows + 1) * 4)
     arguments = index.entries.arguments
     arguments.begins, arguments.counts = device.address(begins), device.address(counts)
     arguments.order = device.address(order)
     device.launch("gpudb_index_matches", arguments, arguments.blocks)
-    run.ledger.give_back(rows * 8)
     return [begins, counts, order]
 
 
@@ -125,8 +120,7 @@ def runs(device: KernelDevice, column: Any, rows: int, size: int, run: Run) -> l
 
 
 def _runs(device: KernelDevice, word: int, order: int, rows: int, size: int, plus: int, run: Run) -> list[Any]:
-    run.ledger.take((size + plus) * 8)
-    begins, counts = device.zeros((size + plus) * 4), device.zeros((size + plus) * 4)
+    begins, counts = (device.held(run, (size + plus) * 4, zero=True) for _ in range(2))
     arguments = structs.RunsLaunch(
         order=order,
         word=word,
@@ -144,10 +138,9 @@ def _runs(device: KernelDevice, word: int, order: int, rows: int, size: int, plu
 
 def pair_offsets(device: KernelDevice, counts: Any, rows: int, least: int, run: Run) -> tuple[Any, int]:
     """(number of each row's first pair, rows + 1 of int64; number of pairs), a row having `least` pairs at least."""
-    run.ledger.take((rows + 1) * 8)
     blocks = device.blocks(-(-rows // 16384))
     workers = blocks * device.lanes
-    offsets, sums = device.empty((rows + 1) * 8), device.zeros((workers + 1) * 8)
+    offsets, sums = device.held(run, (rows + 1) * 8), device.zeros((workers + 1) * 8)
     arguments = structs.PairsLaunch(
         counts=device.address(counts),
         sums=device.address(sums),

@@ -112,6 +112,13 @@ class KernelDevice:
         """The memory from a byte offset on."""
         return handle[offset:]
 
+    def held(self, run: Run, size: int, zero: bool = False) -> Any:
+        """Memory as `empty` or `zeros` give it, for what grows with the rows of a statement.
+
+        It counts against memory_limit until nobody has it or a view of it any more.  Raises MemoryLimitError.
+        """
+        raise NotImplementedError
+
     # ------------------------------------------------------------------------------- pipelines
 
     def run_pipeline(self, work: Work) -> Emitted | GroupState:
@@ -269,8 +276,7 @@ class KernelDevice:
         run = work.run
         total = sum(part.rows for part in work.parts)
         widths = [kind.width for kind in sink.columns]
-        run.ledger.take(total * sum(widths))
-        outputs = [self.empty(total * width) for width in widths]
+        outputs = [self.held(run, total * width) for width in widths]
         pointers = np.array([self.address(o) for o in outputs] or [0], np.uint64)
         keep = self.from_host(pointers)
         arguments.outputs = self.address(keep)
@@ -308,9 +314,9 @@ class KernelDevice:
         if not astray:
             return Emitted(rows, outputs, sink.columns)
         compacted = []
-        for handle, width in zip(outputs, widths, strict=True):
-            run.ledger.take(rows * width)
-            target = self.empty(rows * width)
+        for width in widths:
+            handle = outputs.pop(0)  # each goes before the next one's copy is made
+            target = self.held(run, rows * width)
             self.launch(
                 "gpudb_compact",
                 structs.CompactLaunch(
@@ -325,7 +331,6 @@ class KernelDevice:
                 self.blocks(-(-rows // (16 * self.tile_rows))),
             )
             compacted.append(target)
-        run.ledger.give_back(total * sum(widths))
         return Emitted(rows, compacted, sink.columns)
 
     # ------------------------------------------------------------------------------- group tables
@@ -339,9 +344,7 @@ class KernelDevice:
             head_bytes = heads * 8
         if sink.kind == "indexed":
             head_bytes = (sink.capacity + 1) * 4
-        size = copies * groups * stride * 8 + groups * sink.key_words * 8 + head_bytes
-        run.ledger.take(size)
-        arrays: dict[str, Any] = {"words": self.empty(copies * groups * stride * 8), "used": self.zeros(16)}
+        arrays: dict[str, Any] = {"words": self.held(run, copies * groups * stride * 8), "used": self.zeros(16)}
         initial = self.from_host(np.array([w[1] for w in sink.words], np.int64))
         self.launch(
             "gpudb_fill",
@@ -354,8 +357,8 @@ class KernelDevice:
             self.blocks(copies * groups * stride // 65536),
         )
         if sink.key_words:
-            arrays["keys"] = self.empty(groups * sink.key_words * 8)
-            arrays["heads"] = self.zeros(head_bytes)
+            arrays["keys"] = self.held(run, groups * sink.key_words * 8)
+            arrays["heads"] = self.held(run, head_bytes, zero=True)
         table = structs.GroupTable(
             words=self.address(arrays["words"]),
             keys=self.address(arrays.get("keys")),
@@ -384,7 +387,6 @@ class KernelDevice:
         self.copy(new.arrays["keys"], state.arrays["keys"], entries * sink.key_words * 8)
         self.copy(new.arrays["used"], self.from_host(np.array([entries, 0], np.int64)), 16)
         self.launch("gpudb_rehash", new.table, 1)
-        run.ledger.give_back((int(old.capacity) + 1) * (len(sink.words) + sink.key_words) * 8)
         return new
 
     def copy(self, target: Any, source: Any, size: int) -> None:
@@ -452,7 +454,7 @@ class KernelDevice:
         groups = state.capacity
         if state.sink.key_words:
             groups = min(groups, int(self.to_host(state.arrays["used"], np.int64, 1)[0]))
-        numbers, count = self.empty((groups + 1) * 4), self.zeros(8)
+        numbers, count = self.held(run, (groups + 1) * 4), self.zeros(8)
         self.launch(
             "gpudb_present",
             structs.PresentLaunch(
@@ -494,7 +496,7 @@ class KernelDevice:
             raise run.too_many_rows("what is sorted", rows)
         if rows <= SMALL_SORT_ROWS:
             return Emitted(rows, [self._small_sort(None, rows, [self.address(word) for word in words], 1)], (R.U32,))
-        order = self.empty((rows + 1) * 4)
+        order = self.held(run, (rows + 1) * 4)
         blocks = self.blocks(-(-rows // 16384))
         self.launch("gpudb_sort_start", structs.SortLaunch(rows_out=self.address(order), rows=rows), blocks)
         for word in reversed(words):
@@ -515,9 +517,8 @@ class KernelDevice:
         blocks = self.blocks(-(-rows // 16384))
         workers = blocks * self.lanes
         radix_bits = self.radix_bits
-        run.ledger.take(rows * 24)
-        keys = [self.empty(rows * 8), self.empty(rows * 8)]
-        orders = [order, self.empty((rows + 1) * 4)]
+        keys = [self.held(run, rows * 8), self.held(run, rows * 8)]
+        orders = [order, self.held(run, (rows + 1) * 4)]
         counts = self.empty((1 << radix_bits) * workers * 4)
         arguments = structs.SortLaunch(
             word=word,
@@ -540,7 +541,6 @@ class KernelDevice:
             self.launch("gpudb_sort_scatter", arguments, blocks)
             keys.reverse()
             orders.reverse()
-        run.ledger.give_back(rows * 24)
         return orders[0]
 
     def _small_sort(self, order: Any, rows: int, words: list[int], stride: int) -> Any:
@@ -573,8 +573,7 @@ class KernelDevice:
             self.launch("gpudb_repeat_count", arguments, blocks)
             np.cumsum(self.to_host(sums, np.int64, workers), out=starts[1:])
         total = int(starts[-1])
-        run.ledger.take(total * 4)
-        order = self.empty((total + 1) * 4)
+        order = self.held(run, (total + 1) * 4)
         if total:
             begins = self.from_host(starts[:-1].copy())
             arguments.sums, arguments.rows_out = self.address(begins), self.address(order)
@@ -615,8 +614,7 @@ class KernelDevice:
         rows = sum(part.rows for part in parts)
         columns = []
         for k, kind in enumerate(parts[0].types):
-            run.ledger.take(rows * kind.width)
-            target, at = self.empty(rows * kind.width), 0
+            target, at = self.held(run, rows * kind.width), 0
             for part in parts:
                 self.copy(self.view(target, at), part.columns[k], part.rows * kind.width)
                 at += part.rows * kind.width

@@ -66,6 +66,16 @@ class MemoryPool:
                 self._free.setdefault(block.nbytes, []).append(block)
 
 
+class Tied:
+    """An array that keeps something else alive: arrays over it hold this object."""
+
+    __slots__ = ("__array_interface__", "_kept")
+
+    def __init__(self, array: np.ndarray, *kept: object) -> None:
+        self._kept = (array, *kept)
+        self.__array_interface__: Any = array.__array_interface__
+
+
 def address_of(array: np.ndarray) -> int:
     """Where a contiguous array begins: by Arrow, which says so in 0.5 us; NumPy describes the whole array in 3 to 20."""
     return int(pa.py_buffer(array).address)

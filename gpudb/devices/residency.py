@@ -49,6 +49,20 @@ class Lease:
         self._residency.unpin(self._copy)
 
 
+class Held:
+    """Device memory with the bytes of a statement's ledger that it takes; a view of it keeps both."""
+
+    __slots__ = ("_taken", "memory")
+
+    def __init__(self, memory: Any, taken: Any) -> None:
+        self._taken = taken
+        self.memory = memory
+
+    def at(self, offset: int) -> Held:
+        """The memory from a byte offset on."""
+        return Held(self.memory + offset, self._taken)
+
+
 class Residency:
     """The copies in one device's memory; safe to share between threads.
 

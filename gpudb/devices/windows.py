@@ -24,8 +24,7 @@ Frame = list[tuple[Any, Any]]
 def invert_rows(device: KernelDevice, order: Emitted, run: Run) -> Emitted:
     """Each row's place in an order of all rows: one u32 column."""
     rows = order.rows
-    run.ledger.take(rows * 4)
-    places = device.empty((rows + 1) * 4)
+    places = device.held(run, (rows + 1) * 4)
     arguments = structs.InvertLaunch(order=device.address(order.columns[0]), places=device.address(places), rows=rows)
     device.launch("gpudb_invert", arguments, device.blocks(-(-rows // ROWS_OF_A_BLOCK)))
     return Emitted(rows, [places], (RegisterType.U32,))
@@ -36,8 +35,7 @@ def frame_words(
 ) -> Any:
     """Groups, one a row, of what window functions sum up over its frame."""
     stride = len(words)
-    run.ledger.take(rows * stride * 8)
-    table = device.empty(max(1, rows * stride) * 8)
+    table = device.held(run, max(1, rows * stride) * 8)
     bounds = [
         device.from_host(np.array([device.address(side) for run_ in frame for side in run_], np.uint64))
         for frame in frames
@@ -72,24 +70,20 @@ def frame_words(
 
 
 def _add(device: KernelDevice, arguments: Any, column: Any, blocks: int, run: Run) -> None:
-    run.ledger.take((arguments.rows + 1) * 8)
-    sums, prefix = device.empty((arguments.workers + 1) * 8), device.empty((arguments.rows + 1) * 8)
+    sums, prefix = device.empty((arguments.workers + 1) * 8), device.held(run, (arguments.rows + 1) * 8)
     arguments.column = device.address(column)
     arguments.sums, arguments.prefix = device.address(sums), device.address(prefix)
     device.launch("gpudb_window_sums", arguments, blocks)
     device.launch("gpudb_window_scan", arguments, 1)
     device.launch("gpudb_window_prefix", arguments, blocks)
     device.launch("gpudb_window_add", arguments, blocks)
-    run.ledger.give_back((arguments.rows + 1) * 8)
 
 
 def _extreme(device: KernelDevice, arguments: Any, column: Any, blocks: int, run: Run) -> None:
     sizes = [arguments.rows]
     while sizes[-1] > 1:
         sizes.append(-(-sizes[-1] // FANOUT))
-    held = sum(sizes[1:]) * 8
-    run.ledger.take(held)
-    nodes = device.empty(held + 8)
+    nodes = device.held(run, sum(sizes[1:]) * 8 + 8)
     below, place = device.address(column), device.address(nodes)
     for size, above in pairwise(sizes):
         level = structs.WindowLaunch(column=below, nodes=place, rows=size, greatest=arguments.greatest)
@@ -97,4 +91,3 @@ def _extreme(device: KernelDevice, arguments: Any, column: Any, blocks: int, run
         below, place = place, place + above * 8
     arguments.column, arguments.nodes = device.address(column), device.address(nodes)
     device.launch("gpudb_window_extreme", arguments, blocks)
-    run.ledger.give_back(held)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
@@ -31,25 +32,49 @@ class Part:
 
 @record(frozen=False)
 class Ledger:
-    """Bytes that a statement holds on a device, against its limit."""
+    """Bytes that a statement holds on a device, against its limit; safe to share between threads."""
 
     limit: int
     held: int = 0
     peak: int = 0
+    lock: Any = field(
+        default_factory=threading.RLock
+    )  # memory may go while other is taken: __del__ runs wherever it likes
 
     def take(self, size: int) -> None:
         """Account for an allocation; raises MemoryLimitError when it does not fit."""
-        if self.held + size > self.limit:
-            raise MemoryLimitError(
-                f"statement needs more memory than memory_limit allows: {self.held + size:,} of {self.limit:,} bytes",
-                hint="SET memory_limit to a larger size, or read fewer rows or columns",
-            )
-        self.held += size
-        self.peak = max(self.peak, self.held)
+        with self.lock:
+            if self.held + size > self.limit:
+                needed = self.held + size
+                raise MemoryLimitError(
+                    f"statement needs more memory than memory_limit allows: {needed:,} of {self.limit:,} bytes",
+                    hint="SET memory_limit to a larger size, or read fewer rows or columns",
+                )
+            self.held += size
+            self.peak = max(self.peak, self.held)
 
     def give_back(self, size: int) -> None:
         """The bytes are free again."""
-        self.held -= size
+        with self.lock:
+            self.held -= size
+
+    def taken(self, size: int) -> Taken:
+        """As `take`, until the last who has what this gives lets it go."""
+        self.take(size)
+        return Taken(self, size)
+
+
+class Taken:
+    """Bytes of a ledger, given back when this object goes: whoever has the memory that they stand for has it, too."""
+
+    __slots__ = ("_ledger", "_size")
+
+    def __init__(self, ledger: Ledger, size: int) -> None:
+        self._ledger = ledger
+        self._size = size
+
+    def __del__(self) -> None:
+        self._ledger.give_back(self._size)
 
 
 @record

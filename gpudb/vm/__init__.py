@@ -173,6 +173,8 @@ class Machine:
                     self.steps[number] = self._frame_words(step)
             if self.run.profile is not None:
                 self.run.profile.append(self._profile(number, time.perf_counter() - began))
+            for over in self.program.last_used[number]:
+                self.steps.pop(over, None)
         return self.steps[self.program.result]
 
     def _profile(self, number: int, seconds: float) -> StepProfile:
@@ -253,10 +255,8 @@ class Machine:
         found: list[Emitted] = []
         rows, at, step = 0, 0, 1 if limit is not None else most
         while at < len(work.parts) and (limit is None or rows < limit or not found):
-            held = self.run.ledger.held
             emitted = self.device.run_pipeline(replace(work, parts=work.parts[at : at + step]))
             if isinstance(work.parts, PairParts):
-                self.run.ledger.give_back(self.run.ledger.held - held)
                 emitted = self.device.concatenated([emitted], self.run)
             found.append(emitted)
             rows, at, step = rows + emitted.rows, at + step, min(step * 2, most)
@@ -537,23 +537,23 @@ def execute(
     from now on.
     """
     program = program.usual
-    held = state.ledger.held
-    machine = Machine(program, device, tables, constant, state, cache)
-    try:
-        return machine, machine.execute()
-    except InexactSum:
-        if program.exact is None:
-            raise InternalError("an exact program met an inexact sum") from None
-        other = program.exact()
-    except RepeatedKey as found:
-        if program.repeated is None:
-            raise InternalError(f"a program without joins met a repeated key: join {found.join}") from None
-        other = program.repeated(found.join)
-        program.usually(other)
-    state.ledger.give_back(state.ledger.held - held)
-    if state.profile is not None:
-        state.profile.clear()
-    return execute(other, device, tables, constant, state, cache)
+    while True:  # each time without what the last one held: its frames are gone with the exception
+        try:
+            machine = Machine(program, device, tables, constant, state, cache)
+            return machine, machine.execute()
+        except InexactSum:
+            if program.exact is None:
+                raise InternalError("an exact program met an inexact sum") from None
+            other = program.exact()
+        except RepeatedKey as found:
+            if program.repeated is None:
+                raise InternalError(f"a program without joins met a repeated key: join {found.join}") from None
+            other = program.repeated(found.join)
+            program.usually(other)
+        del machine
+        program = other.usual
+        if state.profile is not None:
+            state.profile.clear()
 
 
 def first_row(machine: Machine, result: StepRows) -> list[int | float | None]:
