@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -21,6 +22,7 @@ from gpudb.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UUID,
     VARCHAR,
     Interval,
     SqlType,
@@ -69,6 +71,8 @@ def typed_parameter(value: Any) -> tuple[SqlType, Any]:
             return TIME, ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
         case datetime.timedelta():
             return INTERVAL, Interval(0, value.days, value.seconds * 1_000_000 + value.microseconds)
+        case uuid.UUID():
+            return UUID, value.int - (1 << 127)
     raise ParameterValueError(f"a parameter of this Python type is not supported: {type(value).__name__}")
 
 

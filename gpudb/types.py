@@ -56,7 +56,7 @@ class SqlType:
     `values` in their order for ENUM.
 
     kind  BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIME TIMESTAMP TIMESTAMPTZ
-          VARCHAR BLOB ENUM INTERVAL LIST NULL (the type of a bare NULL literal before it meets another type)
+          VARCHAR BLOB ENUM INTERVAL UUID LIST NULL (the type of a bare NULL literal before it meets another type)
     """
 
     kind: str
@@ -102,18 +102,27 @@ class SqlType:
 
     @property
     def entries(self) -> pa.DataType:
-        """The Arrow type of values where a function runs over dictionary entries: a list is text there, an INTERVAL bits,
-        an ENUM its value's place."""
+        """The Arrow type of values where a function runs over dictionary entries: a list is text there, an INTERVAL or UUID
+        bits, an ENUM its value's place."""
         if self.kind == "ENUM":
             return pa.int32()
-        if self.kind == "INTERVAL":
+        if self.kind in ("INTERVAL", "UUID"):
             return pa.decimal128(38)
         return pa.string() if self.is_coded else self.arrow
 
     @property
     def is_exact(self) -> bool:
-        """True where a value is an integer times a constant, or the bits of an INTERVAL: everything but floats and text."""
-        return self.is_integer or self.is_temporal or self.kind in ("DECIMAL", "BOOLEAN", "TIME", "INTERVAL", "ENUM")
+        """True where a value is an integer times a constant, or bits (INTERVAL, UUID): everything but floats and text."""
+        return (
+            self.is_integer
+            or self.is_temporal
+            or self.kind in ("DECIMAL", "BOOLEAN", "TIME", "INTERVAL", "UUID", "ENUM")
+        )
+
+    @property
+    def is_wide(self) -> bool:
+        """True where a value may need 128 bits."""
+        return self.kind in ("DECIMAL", "HUGEINT", "INTERVAL", "UUID")
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
@@ -131,7 +140,7 @@ class SqlType:
             return 0, 1
         if self.kind == "DATE":
             return -(1 << 31) + 1, (1 << 31) - 1
-        if self.kind == "INTERVAL":
+        if self.kind in ("INTERVAL", "UUID"):
             return -(1 << 127), (1 << 127) - 1
         if self.kind == "ENUM":
             return 0, max(0, len(self.values) - 1)
@@ -162,6 +171,7 @@ class SqlType:
             "BLOB": RegisterType.U32,
             "ENUM": RegisterType.I32,
             "INTERVAL": RegisterType.I128,
+            "UUID": RegisterType.I128,
             "LIST": RegisterType.U32,
             "NULL": RegisterType.I32,
         }[self.kind]
@@ -194,6 +204,7 @@ class SqlType:
             "VARCHAR": pa.string(),
             "BLOB": pa.binary(),
             "INTERVAL": pa.month_day_nano_interval(),
+            "UUID": pa.string(),
             "NULL": pa.int32(),
         }[self.kind]
 
@@ -213,6 +224,7 @@ TIMESTAMPTZ = SqlType("TIMESTAMPTZ")
 VARCHAR = SqlType("VARCHAR")
 BLOB = SqlType("BLOB")
 INTERVAL = SqlType("INTERVAL")
+UUID = SqlType("UUID")
 NULL = SqlType("NULL")
 
 

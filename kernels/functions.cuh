@@ -2,6 +2,26 @@
 // Those that no loop vectorises (128 bits, loops, many branches) are NOINLINE: inlined they took 25 s of NVRTC's time.
 // All are total: rows that do not count are computed too, so that nothing here divides by zero or loops without end.
 
+// ---- UUIDs (gpudb/functions/uuids.py) ----
+
+DEVICE uint64 mixed_bits(uint64 word) {
+    word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9ull;
+    word = (word ^ (word >> 27)) * 0x94d049bb133111ebull;
+    return word ^ (word >> 31);
+}
+
+NOINLINE int128 random_uuid(int128 seed, int64 number) {
+    const uint64 first = uint64(seed), second = uint64(seed >> 64);
+    uint64 low = mixed_bits(mixed_bits(first + uint64(number)) + second);
+    uint64 high = mixed_bits(mixed_bits(second + uint64(number)) + low);
+    low = (low & 0x3fffffffffffffffull) | 0x8000000000000000ull;
+    high = (high & 0xffffffffffff0fffull) | 0x4000ull;
+    return int128(uint128(high ^ 0x8000000000000000ull) << 64 | low);
+}
+
+DEVICE int32 uuid_version(int128 x) { return int32((x >> 76) & 0xf); }
+DEVICE int64 uuid_milliseconds(int128 x) { return int64((uint64(x >> 64) ^ 0x8000000000000000ull) >> 16); }
+
 // ---- Numbers (gpudb/functions/math.py) ----
 
 /// 10**exponent for 0 to 308, exact to 22; infinite above, 1 below.

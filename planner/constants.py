@@ -24,6 +24,7 @@ from gpudb.functions.cast_text import (
     parse_timestamp,
 )
 from gpudb.functions.interval_values import UNITS, checked_interval, parse_interval
+from gpudb.functions.uuid_values import parse_uuid, print_uuid, uuid_bytes, uuid_of_bytes
 from gpudb.functions.zoned import moved, parse_zoned, print_zoned
 from gpudb.planner.expressions import Literal
 from gpudb.types import DOUBLE, TIMESTAMP, VARCHAR, Interval, SqlType
@@ -61,10 +62,12 @@ def cast_constant(value: Any, source: SqlType, target: SqlType, zone: str = "") 
         return _zoned(value, source, target, zone)
     if source.kind == "ENUM":
         return cast_constant(source.values[value], VARCHAR, target, zone)
-    if source.kind == "BLOB" and target.is_text:
-        return print_blob(value)
+    if source.kind == "BLOB":
+        return print_blob(value) if target.is_text else uuid_of_bytes(value)
     if source.is_text:
         return _from_text(value, target)
+    if source.kind == "UUID":
+        return print_uuid(value) if target.is_text else uuid_bytes(value)
     if target.kind == "BOOLEAN" and source.is_numeric:
         return value != 0
     if source.kind == "BOOLEAN":
@@ -101,7 +104,9 @@ def can_cast_constant(source: SqlType, target: SqlType) -> bool:
     if source.kind == "ENUM":
         return can_cast_constant(VARCHAR, target)
     if source.kind == "BLOB":
-        return target.is_text
+        return target.is_text or target.kind == "UUID"
+    if source.kind == "UUID":
+        return target.is_text or target.kind == "BLOB"
     return source.is_temporal and (target.is_temporal or (source.kind, target.kind) == ("TIMESTAMP", "TIME"))
 
 
@@ -145,6 +150,7 @@ def _from_text(text: str, target: SqlType) -> Any:
             "DATE": parse_date,
             "TIME": parse_time,
             "TIMESTAMP": parse_timestamp,
+            "UUID": parse_uuid,
         }.get(kind)
         if parse is None:
             raise NotSupportedError(f"cast of text to {target} is not supported")

@@ -20,6 +20,7 @@ from gpudb.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     TINYINT,
+    UUID,
     VARCHAR,
     SqlType,
 )
@@ -42,6 +43,7 @@ TYPE_NAMES = {
         BLOB: "blob bytea binary varbinary",
         VARCHAR: "varchar text string char bpchar nvarchar",
         INTERVAL: "interval",
+        UUID: "uuid guid",
     }.items()
     for name in names.split()
 }
@@ -58,7 +60,7 @@ TYPE_NAMES |= {
 # Types that the dialect knows and this engine does not have.
 KNOWN_TYPES = frozenset(
     """utinyint usmallint uinteger ubigint uhugeint uint8 uint16 uint32 uint64 uint128 bit
-    bitstring timetz time_ns timestamp_s timestamp_ms timestamp_ns uuid guid json enum list struct map union
+    bitstring timetz time_ns timestamp_s timestamp_ms timestamp_ns json enum list struct map union
     array row variant geometry bignum varint""".split()
 )
 

@@ -203,6 +203,7 @@ TYPES: dict[str, tuple[int, int | None, bool, int | None, int | None, int | None
     "REAL": (7, 24, False, 2, None, None),
     "DOUBLE": (8, 53, False, 2, None, None),
     "INTERVAL": (10, None, True, None, None, None),
+    "UUID": (-11, 36, True, None, None, None),
     "VARCHAR": (12, None, True, None, None, None),
     "DATE": (91, 10, True, None, None, None),
     "TIME": (92, 15, True, None, 6, 6),

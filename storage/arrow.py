@@ -16,7 +16,8 @@ from gpudb import compute as pc
 from gpudb import types
 from gpudb.errors import ConversionError, InterfaceError, NotSupportedError
 from gpudb.functions import blob, enums
-from gpudb.functions.interval_values import from_arrow, to_arrow
+from gpudb.functions.interval_values import from_arrow, to_arrow, words_of
+from gpudb.functions.uuid_values import print_uuids, uuids_of
 from gpudb.storage.column import WIDE, Chunk, as_wide
 from gpudb.storage.dictionary import Dictionary
 from gpudb.storage.text_words import has_duplicates, hash_texts, text_buffers, text_order
@@ -57,6 +58,8 @@ ARROW_TO_SQL = {
 def sql_type(arrow_type: pa.DataType, column: str = "") -> SqlType:
     """The SQL type that holds an Arrow type's values; NotSupportedError names the column and the type."""
     if isinstance(arrow_type, pa.BaseExtensionType):
+        if arrow_type.extension_name == "arrow.uuid":
+            return types.UUID
         return sql_type(arrow_type.storage_type, column)
     if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
         return sql_type(arrow_type.value_type, column)
@@ -173,13 +176,15 @@ def arrow_array(chunk: Chunk, kind: SqlType, dictionary: Dictionary | None) -> p
         return found
     if kind.kind == "BOOLEAN":
         values = np.packbits(values.astype(np.uint8), bitorder="little")
-    elif kind.kind in ("HUGEINT", "DECIMAL", "INTERVAL"):
+    elif kind.is_wide:
         values = as_wide(values)
     else:
         values = np.ascontiguousarray(values.astype(_native_dtype(kind), copy=False))
     array = pa.Array.from_buffers(kind.entries, chunk.rows, [validity, pa.py_buffer(values)], chunk.null_count)
     if kind.kind == "INTERVAL":
         array = to_arrow(array)
+    if kind.kind == "UUID":
+        array = print_uuids(array)
     if kind.kind == "ENUM":
         array = enums.to_arrow(array, kind)
     return pa.chunked_array([array], type=kind.arrow)
@@ -209,6 +214,8 @@ def _cast(array: pa.Array, kind: SqlType) -> pa.Array:
     """`array` in the SQL type's Arrow form; an inexact cast is a ConversionError."""
     if kind.kind == "ENUM":
         return _enum_places(array, kind)
+    if kind.kind == "UUID":
+        return uuids_of(array.dictionary_decode() if pa.types.is_dictionary(array.type) else array)
     if array.type == kind.arrow or (kind.kind == "INTERVAL" and pa.types.is_duration(array.type)):
         return array
     if pa.types.is_dictionary(array.type):
@@ -251,6 +258,8 @@ def _fixed_width_values(array: pa.Array, kind: SqlType) -> Plain:
         return _bits(buffer, array.offset, rows), present
     if kind.kind == "INTERVAL":
         return from_arrow(array).view(WIDE), present
+    if kind.kind == "UUID":
+        return words_of(array).copy().view(WIDE), present
     if kind.kind in ("HUGEINT", "DECIMAL"):
         wide = np.frombuffer(buffer, dtype=WIDE)[array.offset : array.offset + rows]
         low = wide["low"].view(np.int64)

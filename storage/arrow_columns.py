@@ -9,6 +9,7 @@ date32, date64               DATE
 time s, ms, us, ns           TIME, nanoseconds cut to microseconds
 timestamp s, ms, us, ns      TIMESTAMP, nanoseconds rounded to microseconds; with a zone TIMESTAMP WITH TIME ZONE
 binary, large_binary, binary_view, fixed_size_binary           BLOB
+arrow.uuid                   UUID
 string, large_string, string_view, and dictionaries of them    VARCHAR
 dictionaries of other types  their values' type
 null                         INTEGER, as DuckDB has it
@@ -23,7 +24,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from gpudb import compute as pc
-from gpudb.errors import InputError, NotSupportedError
+from gpudb.errors import ConversionError, InputError, NotSupportedError
+from gpudb.functions.uuid_values import print_uuids, uuids_of
 from gpudb.record import record
 from gpudb.storage.arrow import sql_type
 from gpudb.storage.csv_writer import value_texts
@@ -140,6 +142,13 @@ def convert_column(column: pa.Array, mapping: ColumnMapping, path: str) -> pa.Ar
         column = column.dictionary.take(column.indices)
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)
+    if mapping.sql_type.kind == "UUID":
+        try:
+            return print_uuids(uuids_of(column))
+        except ConversionError:
+            raise InputError(
+                f"a value of type {column.type} does not fit UUID: column {mapping.name}, file {path}"
+            ) from None
     if mapping.sql_type.kind == "BLOB" and not pa.types.is_string(column.type):
         return column.cast(pa.binary())
     if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):

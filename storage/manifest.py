@@ -36,9 +36,9 @@ from gpudb.types import RegisterType, SqlType
 
 MAGIC = "gpudb-manifest"
 # 2 knows views, schemas and defaults, 3 producers, 4 constraints and integers of 128 bits,
-# 5 columns of LATER_KINDS, and ENUMs; written as the least it needs
-MANIFEST_FORMAT = 5
-LATER_KINDS = frozenset(("TIME", "TIMESTAMPTZ", "INTERVAL", "BLOB", "ENUM"))
+# 5 and 6 columns of later kinds, 5 ENUMs; written as the least it needs
+MANIFEST_FORMAT = 6
+LATER_KINDS = {**dict.fromkeys(("TIME", "TIMESTAMPTZ", "INTERVAL", "BLOB", "ENUM"), 5), "UUID": 6}
 FULL_EVERY = 64  # versions from one full manifest to the next
 NAME = re.compile(r"[0-9]{20}\.json")
 
@@ -168,8 +168,9 @@ def read_chain(newest: int, read: Callable[[int], bytes], base: Manifest | None,
 
 
 def _format_of(tables: Tables, definitions: Definitions) -> int:
-    if any(kind.kind in LATER_KINDS for table in tables.values() for _, kind in table.columns):
-        return 5
+    later = max((LATER_KINDS.get(kind.kind, 0) for table in tables.values() for _, kind in table.columns), default=0)
+    if later:
+        return later
     if any(isinstance(definition, Enum) for definition in definitions.values()):
         return 5
     if any(isinstance(definition, Constraints | Sequence) for definition in definitions.values()):

@@ -28,6 +28,7 @@ from gpudb.errors import NotSupportedError
 from gpudb.functions.blob import parse_blob
 from gpudb.functions.cast_text import parse_time
 from gpudb.functions.enums import to_arrow
+from gpudb.functions.uuid_values import parse_uuid, parse_uuids, print_uuid, print_uuids
 from gpudb.functions.zoned import parse_zoned
 from gpudb.record import record
 from gpudb.time_zones import UTC
@@ -124,6 +125,11 @@ def parse_text(text: str, sql_type: SqlType, time_format: TimeFormat | TextZone 
         if spelled is None:
             raise ValueError("not bytes (expected ASCII, others as \\xAA)")
         return spelled.encode("latin-1")
+    if kind == "UUID":
+        bits = parse_uuid(text)
+        if bits is None:
+            raise ValueError("not a UUID (expected 32 hexadecimal digits)")
+        return print_uuid(bits)
     if kind == "TIME":
         found = parse_time(text)
         if found is None:
@@ -350,6 +356,8 @@ def convert_texts(
         fast = _convert_fixed_width(texts, sql_type, time_format)
         if fast is not None:
             return fast, np.zeros(len(texts), bool)
+    if sql_type.kind == "UUID" and (bits := parse_uuids(texts)) is not None:
+        return print_uuids(bits), np.zeros(len(texts), bool)
     encoded = texts.dictionary_encode()
     values: list[Any] = []
     is_bad: list[bool] = []

@@ -12,6 +12,7 @@ import json
 import re
 import secrets
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -442,6 +443,7 @@ def _type_of(column: pa.Field) -> SqlType:
 def _parameter_array(values: list[Any]) -> pa.Array:
     """Parameters as Arrow, such that the server sees the Python values again."""
     values = [value.item() if type(value).__module__ == "numpy" else value for value in values]
+    values = [str(value) if isinstance(value, uuid.UUID) else value for value in values]
     if any(type(value) is int and not -_WIDEST_PARAMETER <= value < _WIDEST_PARAMETER for value in values):
         values = [None if value is None else Decimal(value) for value in values]
         return pa.array(values, pa.decimal128(38, 0))

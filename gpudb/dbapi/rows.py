@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ def python_rows(batch: pa.RecordBatch, types: Sequence[SqlType]) -> list[tuple[A
 
     HUGEINT gives int, DECIMAL decimal.Decimal, DATE, TIME and TIMESTAMP datetime objects (24:00:00, which Python has not, is
     text), INTERVAL timedelta with months of
-    30 days, as DuckDB does.  A date past year 9999 is a DataError.
+    30 days, UUID uuid.UUID, as DuckDB does.  A date past year 9999 is a DataError.
     """
     columns = []
     for position, sql_type in enumerate(types):
@@ -40,6 +41,8 @@ def python_rows(batch: pa.RecordBatch, types: Sequence[SqlType]) -> list[tuple[A
             values = _elements(values, sql_type.child)
         elif sql_type.kind == "INTERVAL":
             values = [None if value is None else _timedelta(value) for value in values]
+        elif sql_type.kind == "UUID":
+            values = [None if value is None else uuid.UUID(value) for value in values]
         columns.append(values)
     return list(zip(*columns, strict=True))
 
@@ -54,12 +57,13 @@ def _times(column: pa.Array) -> list[Any]:
 
 
 def _elements(values: list[Any], child: SqlType) -> list[Any]:
-    """Lists whose elements are ints where the SQL type is HUGEINT."""
+    """Lists whose elements are ints where the SQL type is HUGEINT, uuid.UUID where it is UUID."""
     if child.child is not None:
         return [None if value is None else _elements(value, child.child) for value in values]
-    if child.kind != "HUGEINT":
+    make = {"HUGEINT": int, "UUID": uuid.UUID}.get(child.kind)
+    if make is None:
         return values
-    return [None if value is None else [None if one is None else int(one) for one in value] for value in values]
+    return [None if value is None else [None if one is None else make(one) for one in value] for value in values]
 
 
 def _timedelta(value: pa.MonthDayNano) -> datetime.timedelta:

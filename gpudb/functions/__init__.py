@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudb.functions import bits, blob, conditional, date, intervals, math, pattern, text, time_of_day, zoned
+from gpudb.functions import bits, blob, conditional, date, intervals, math, pattern, text, time_of_day, uuids, zoned
 from gpudb.functions.registry import FUNCTIONS, Function, Overload
 from gpudb.types import SqlType
 
@@ -26,6 +26,7 @@ __all__ = [
     "resolve",
     "text",
     "time_of_day",
+    "uuids",
     "zoned",
 ]
 

@@ -19,6 +19,7 @@ from gpudb import compute
 from gpudb.calendar import MICROSECONDS_A_DAY
 from gpudb.errors import ConversionError, NotSupportedError
 from gpudb.functions.interval_values import from_arrow, packed, parse_interval, unpacked, words_of
+from gpudb.functions.uuid_values import parse_uuid, parse_uuids, print_uuids
 from gpudb.types import Interval, SqlType
 
 SPACES = " \t\n\v\f\r"
@@ -64,6 +65,8 @@ def print_values(values: pa.Array, source: SqlType) -> pa.Array:
             return _print_microseconds(values.cast(pa.int64()))
         case "INTERVAL":
             printed = [None if v is None else print_interval(v) for v in _intervals(values)]
+        case "UUID":
+            return print_uuids(values)
         case _:
             raise NotSupportedError(f"cast to VARCHAR from {source}")
     return pa.array(printed, pa.string())
@@ -313,6 +316,11 @@ def parse_values(values: pa.Array, target: SqlType, *, try_: bool = False) -> pa
                 value = parse_interval(text)
                 return None if value is None else packed(value)
 
+        case "UUID":
+            usual = parse_uuids(values)
+            if usual is not None:
+                return usual
+            parse = parse_uuid
         case _:
             raise NotSupportedError(f"cast of VARCHAR to {target}")
     parsed = []
@@ -338,7 +346,7 @@ def _array(values: Sequence[Any], target: SqlType) -> pa.Array:
         case "DECIMAL":
             scaled = [None if v is None else Decimal(v).scaleb(-target.scale, _WIDE) for v in values]
             return pa.array(scaled, target.arrow)
-        case "HUGEINT" | "INTERVAL":
+        case "HUGEINT" | "INTERVAL" | "UUID":
             # Arrow makes no decimal of the 39 digits that HUGEINT may have, but holds them.
             data = b"".join((v or 0).to_bytes(16, "little", signed=True) for v in values)
             valid = np.packbits([v is not None for v in values], bitorder="little")

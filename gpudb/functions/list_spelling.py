@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from gpudb import compute as pc
 from gpudb.errors import NotSupportedError
+from gpudb.functions.uuid_values import print_uuids
 from gpudb.types import SqlType
 
 VALUE, NULL = ord("1"), ord("2")
@@ -37,7 +38,7 @@ def width(element: SqlType) -> int:
         raise NotSupportedError(f"a list of {element} is not supported")
     if element.is_coded:
         return 0
-    kind = element.arrow
+    kind = element.entries if element.kind == "UUID" else element.arrow
     if pa.types.is_boolean(kind):
         return 1
     if not pa.types.is_primitive(kind) and not pa.types.is_decimal(kind) or pa.types.is_interval(kind):
@@ -63,7 +64,7 @@ def constant(value: Any, element: SqlType) -> pa.Array:
         return pa.array([value], element.entries)
     size = width(element)
     raw = int(value).to_bytes(size, "little", signed=True)
-    return pa.Array.from_buffers(element.arrow, 1, [None, pa.py_buffer(raw)])
+    return pa.Array.from_buffers(element.entries, 1, [None, pa.py_buffer(raw)])
 
 
 def counts(texts: pa.StringArray, element: SqlType) -> np.ndarray:
@@ -97,6 +98,8 @@ def lists(texts: pa.Array, sql: SqlType) -> pa.Array:
     inner = elements(texts, child)
     if child.kind == "LIST":
         inner = lists(inner, child)
+    if child.kind == "UUID":
+        inner = print_uuids(inner)
     validity = None
     if texts.null_count:
         validity = pa.py_buffer(np.packbits(np.asarray(pc.is_valid(texts)), bitorder="little"))
@@ -149,7 +152,7 @@ def _of_order_bytes(big: np.ndarray, element: SqlType, size: int, present: np.nd
             big[:, 0] ^= 0x80
         big[~present] = 0
         data = np.ascontiguousarray(big[:, ::-1])
-    return pa.Array.from_buffers(element.arrow, rows, [validity, pa.py_buffer(data)], nulls)
+    return pa.Array.from_buffers(element.entries, rows, [validity, pa.py_buffer(data)], nulls)
 
 
 def _of_fixed(big: np.ndarray, present: np.ndarray) -> pa.StringArray:

@@ -21,6 +21,7 @@ from gpudb.errors import InternalError
 from gpudb.functions import blob, enums
 from gpudb.functions.interval_values import packed, to_arrow
 from gpudb.functions.list_spelling import lists
+from gpudb.functions.uuid_values import print_uuids
 from gpudb.program import (
     MORE_THAN_ONE_ROW,
     CountPairs,
@@ -587,6 +588,7 @@ def export(
             dictionary = machine.texts.dictionary(output.dictionary) if output.dictionary is not None else None
             array = machine.device.export(emitted, output.column, output.validity, sql, dictionary, start, rows)
             array = lists(array, sql) if sql.kind == "LIST" else to_arrow(array) if sql.kind == "INTERVAL" else array
+            array = print_uuids(array) if sql.kind == "UUID" else array
             array = blob.to_arrow(array) if sql.kind == "BLOB" else array
             array = enums.to_arrow(array, sql) if sql.kind == "ENUM" else array
             wanted = schema.field(len(arrays)).type

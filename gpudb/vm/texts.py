@@ -319,7 +319,7 @@ def from_integers(values: np.ndarray, sql: SqlType) -> pa.Array:
     """Arrow values of an exact SQL type from the integers behind it."""
     if sql.kind == "BOOLEAN":
         return pa.array(values != 0)
-    if sql.kind in ("DECIMAL", "HUGEINT", "INTERVAL"):
+    if sql.is_wide:
         words = np.empty((len(values), 2), np.int64)
         words[:, 0] = [(int(v) + (1 << 63)) % (1 << 64) - (1 << 63) for v in values]
         words[:, 1] = [int(v) >> 64 for v in values]
@@ -331,7 +331,7 @@ def from_integers(values: np.ndarray, sql: SqlType) -> pa.Array:
 
 
 def arrow_array(numbers: np.ndarray, valid: np.ndarray | None, sql: SqlType) -> pa.Array:
-    """Values as registers hold them, of whatever width, as an Arrow array of their SQL type.
+    """Values as registers hold them, of whatever width, as an Arrow array of `sql.entries`.
 
     numbers  (n,) or, of 128 bits, (n, 2) uint64, the low word first;  valid  (n,) bool
     """
@@ -340,17 +340,17 @@ def arrow_array(numbers: np.ndarray, valid: np.ndarray | None, sql: SqlType) -> 
     bits = pa.py_buffer(np.packbits(valid, bitorder="little")) if valid is not None and nulls else None
     if sql.kind == "BOOLEAN":
         data = np.packbits(numbers != 0, bitorder="little")
-    elif pa.types.is_decimal(sql.arrow):
+    elif pa.types.is_decimal(sql.entries):
         if numbers.ndim == 1:
             low = numbers.astype(np.int64)
             numbers = np.stack([low, low >> 63], axis=1)
         data = np.ascontiguousarray(numbers)
     else:
-        dtype = sql.register.dtype if sql.is_float else np.dtype(f"i{sql.arrow.bit_width // 8}")
+        dtype = sql.register.dtype if sql.is_float else np.dtype(f"i{sql.entries.bit_width // 8}")
         if numbers.ndim == 2:  # of a type of fewer bits: the low word holds it
             numbers = np.ascontiguousarray(numbers[:, 0]).view(np.int64)
         data = numbers.astype(dtype)
-    return pa.Array.from_buffers(sql.arrow, rows, [bits, pa.py_buffer(data)], nulls)
+    return pa.Array.from_buffers(sql.entries, rows, [bits, pa.py_buffer(data)], nulls)
 
 
 def _evaluate(
@@ -479,7 +479,7 @@ def _settled(function: TextFunction, result: pa.Array, failed: np.ndarray, error
     if count:
         values[:count] = to_numbers(result, sql)
     high = None
-    if sql.kind in ("DECIMAL", "HUGEINT", "INTERVAL"):
+    if sql.is_wide:
         high = np.zeros(max(1, count), np.int64)
         if count:
             high[:count] = _words(result, sql)[1::2] + (values[:count] < 0)  # the low word counts as signed
@@ -503,7 +503,7 @@ def to_numbers(result: pa.Array, sql: SqlType) -> np.ndarray:
         return np.asarray(result.cast(pa.float64()))
     if sql.kind == "BOOLEAN":
         return np.asarray(result).astype(np.int64)
-    if sql.kind in ("DECIMAL", "HUGEINT", "INTERVAL"):
+    if sql.is_wide:
         return _words(result, sql)[::2].copy()
     if sql.kind == "DATE":
         return np.asarray(result.cast(pa.date32()).cast(pa.int32()).fill_null(0)).astype(np.int64)

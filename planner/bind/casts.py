@@ -21,6 +21,7 @@ from gpudb.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UUID,
     VARCHAR,
     SqlType,
     decimal,
@@ -119,6 +120,8 @@ def castable(source: SqlType, target: SqlType) -> bool:
         return True
     if source.kind == "ENUM":
         return castable(VARCHAR, target)
+    if UUID in (source, target):
+        return BLOB in (source, target)
     numeric = (source.is_numeric or source == BOOLEAN) and (target.is_numeric or target == BOOLEAN)
     return numeric or (source.is_temporal and (target.is_temporal or (source, target) == (TIMESTAMP, TIME)))
 
@@ -143,17 +146,25 @@ def cast(context: Context, expression: Expression, target: SqlType, try_: bool =
         return zoned_cast(context, expression, target, try_)
     if "ENUM" in (source.kind, target.kind) and source.kind != "NULL" and (try_ or not isinstance(expression, Literal)):
         return _enum_cast(context, expression, target, try_)
+    if UUID in (source, target) and BLOB in (source, target) and (try_ or not isinstance(expression, Literal)):
+        name = "blob_of_uuid" if target == BLOB else "try_uuid_of_blob" if try_ else "uuid_of_blob"
+        return _function_cast(expression, target, name)
     if BLOB in (source, target) and source.kind != "NULL" and (try_ or not isinstance(expression, Literal)):
         name = "blob_text" if source == BLOB else "try_blob_of" if try_ else "blob_of"
-        function = lookup(name)
-        assert function is not None, "the registry has what casts of bytes are made of"
-        return Call(target, name, (expression,), function.overloads[0], span=expression.span)
+        return _function_cast(expression, target, name)
     if isinstance(expression, Literal) and not try_:
         if source.kind == "NULL":
             return Literal(target, None, expression.slot, expression.steps, span=expression.span)
         if can_cast_constant(source, target):
             return _cast_literal(context, expression, target)
     return Cast(target, expression, try_, span=expression.span)
+
+
+def _function_cast(expression: Expression, target: SqlType, name: str) -> Expression:
+    """A cast that is a function of the registry."""
+    function = lookup(name)
+    assert function is not None, "the registry has what casts are made of"
+    return Call(target, name, (expression,), function.overloads[0], span=expression.span)
 
 
 def _enum_cast(context: Context, expression: Expression, target: SqlType, try_: bool) -> Expression:
@@ -332,6 +343,8 @@ def union_type(left: SqlType, right: SqlType) -> SqlType | None:
             return other
     if BLOB in (left, right) and VARCHAR in (left, right):
         return BLOB
+    if UUID in (left, right) and VARCHAR in (left, right):
+        return UUID
     return VARCHAR if VARCHAR in (left, right) else None
 
 

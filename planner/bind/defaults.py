@@ -28,8 +28,11 @@ def default_sql(context: Context, node: Any, type_: SqlType) -> str:
     return sql
 
 
-def default_value(context: Context, layout: Any, ordinal: int) -> Expression:
-    """What a row of a table has in a column that it leaves out: NULL, or the column's DEFAULT."""
+def default_value(context: Context, layout: Any, ordinal: int, number: Expression | None = None) -> Expression:
+    """What a row of a table has in a column that it leaves out: NULL, or the column's DEFAULT.
+
+    number  of the row, where there are several
+    """
     name, type_ = layout.columns[ordinal]
     sql = context.catalog.defaults(layout.name).get(name.lower())
     if sql is None:
@@ -39,15 +42,15 @@ def default_value(context: Context, layout: Any, ordinal: int) -> Expression:
         context.volatile = True
         return cast(context, drawn(context, "nextval", sequence, None), type_)
     try:
-        return bound_default(context, sql, type_)
+        return bound_default(context, sql, type_, number)
     except Error as error:
         raise type(error)(f"DEFAULT of column {name}: {error.message}", hint=error.hint) from error
 
 
-def bound_default(context: Context, sql: str, type_: SqlType) -> Expression:
+def bound_default(context: Context, sql: str, type_: SqlType, number: Expression | None = None) -> Expression:
     """The value of a DEFAULT, of the column's type."""
     parsed = parse(f"SELECT {sql}")
-    inner = Context(parsed, context.catalog, settings=context.settings)
+    inner = Context(parsed, context.catalog, settings=context.settings, row_number=number)
     expression = ExpressionBinder(inner, Scope(None, ()), clause="DEFAULT").bind(parsed.tree.expressions[0])
     if not castable(expression.type, type_):
         raise BindError(f"cannot cast {expression.type} to {type_}")

@@ -10,7 +10,7 @@ from gpudb.errors import BindError, NotSupportedError
 from gpudb.functions import enums, lookup, names
 from gpudb.functions.registry import Function, Overload
 from gpudb.planner import commands, tokens
-from gpudb.planner.bind import aggregates, lists, sequences, unnest, windows
+from gpudb.planner.bind import aggregates, lists, random_uuids, sequences, unnest, windows
 from gpudb.planner.bind.casts import as_boolean, as_decimal, cast, common_type, implicit_cost
 from gpudb.planner.bind.context import Context, join_spans, not_found, own_span
 from gpudb.planner.bind.decimals import decimal_call
@@ -72,7 +72,7 @@ DATE_PARTS = {
 }
 
 _LATER = frozenset(
-    """current_time random setseed uuid gen_random_uuid
+    """current_time random setseed uuidv7
     list_value struct_pack generate_series range array_length map list_transform list_filter string_split columns
     row""".split()
 )
@@ -455,5 +455,6 @@ _SPECIAL = {
     **dict.fromkeys(("current_database", "current_catalog", "current_schema", "version"), _fact),
     "time_bucket": _time_bucket,
     **dict.fromkeys(("enum_range", "enum_first", "enum_last", "enum_code"), _enum),
+    **dict.fromkeys(random_uuids.NAMES, random_uuids.bind_uuid),
     **{f"to_{unit}": _to_unit for unit in dict.fromkeys(INTERVAL_UNITS.values())},
 }

@@ -12,6 +12,7 @@ from gpudb.errors import BindError, CatalogError, Error, NotSupportedError
 from gpudb.planner.bind.casts import cast
 from gpudb.planner.bind.context import Context, span_of
 from gpudb.planner.bind.operators import arithmetic
+from gpudb.planner.bind.random_uuids import is_random
 from gpudb.planner.expressions import Column, Expression, Literal, Span
 from gpudb.planner.parse import parse
 from gpudb.planner.tokens import FUNCTION, plain
@@ -107,6 +108,8 @@ def numbered_values(context: Context, sequence: Sequence, number: Column, type_:
 
 def refused_default(context: Context, sql: str | None, what: str, span: Span | None) -> None:
     """NotSupportedError where a DEFAULT draws from a sequence and a statement has one value for several rows."""
+    if is_random(sql):
+        raise NotSupportedError(f"{what} with DEFAULT uuid() is not supported", span=span)
     try:
         found = sequence_of_default(context, sql)
     except Error as error:

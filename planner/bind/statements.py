@@ -15,6 +15,7 @@ from gpudb.planner.bind.defaults import bound_default, default_sql, default_valu
 from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.merges import MergeBinder
 from gpudb.planner.bind.query import QueryBinder, unique_columns
+from gpudb.planner.bind.random_uuids import is_random
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.sequences import bind_sequence, numbered_values, refused_default, sequence_of_default
 from gpudb.planner.bind.upserts import bind_upsert
@@ -232,12 +233,15 @@ class StatementBinder:
         defaults = self.context.catalog.defaults(layout.name)
         for index, (name, type_) in enumerate(layout.columns):
             if index not in ordinals:
-                sequence = sequence_of_default(self.context, defaults.get(name.lower())) if several else None
-                if sequence is None:
-                    expressions.append(default_value(self.context, layout, index))
+                default = defaults.get(name.lower()) if several else None
+                sequence = sequence_of_default(self.context, default)
+                number = None
+                if sequence is not None or is_random(default):
+                    plan = plan if isinstance(plan, Numbered) else Numbered.of(plan)
+                    number = Column(BIGINT, len(plan.columns) - 1, plan.columns[-1][0])
+                if sequence is None or number is None:
+                    expressions.append(default_value(self.context, layout, index, number))
                     continue
-                plan = plan if isinstance(plan, Numbered) else Numbered.of(plan)
-                number = Column(BIGINT, len(plan.columns) - 1, plan.columns[-1][0])
                 expressions.append(numbered_values(self.context, sequence, number, type_))
                 continue
             position = ordinals.index(index)

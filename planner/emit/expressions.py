@@ -166,7 +166,7 @@ class ExpressionEmitter(CastEmitter):
         if sql.is_float:
             known = float(literal.value) if literal.slot is None and math.isfinite(literal.value) else None
             return Value(sql, sql.register, self._constant(literal, sql.register), None, known, known)
-        if sql.kind == "INTERVAL":
+        if sql.kind in ("INTERVAL", "UUID"):
             return Value(sql, R.I128, self._constant(literal, R.I128), None, *sql.bounds)
         if sql.kind == "BOOLEAN":
             return Value(sql, R.MASK, self._constant(literal, R.MASK), None, 0, 1)

@@ -685,6 +685,7 @@ EXPORT_REGISTER = {
     "HUGEINT": R.I128,
     "DECIMAL": R.I128,
     "INTERVAL": R.I128,
+    "UUID": R.I128,
     "ENUM": R.I32,
     "DATE": R.I32,
     "TIME": R.I64,

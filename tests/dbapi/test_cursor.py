@@ -1,6 +1,7 @@
 """Cursors: running statements, reading rows and Arrow, type objects and Python values."""
 
 import datetime
+import uuid
 import zoneinfo
 from decimal import Decimal
 
@@ -264,3 +265,12 @@ def test_times_and_moments_are_parameters_and_results() -> None:
         assert all(column[1] == gpudb.DATETIME for column in cursor.description)
         with pytest.raises(gpudb.InterfaceError, match="time zone"):
             ours.execute("SELECT ?", [datetime.time(1, 2, tzinfo=zone)])
+
+
+def test_uuids_are_parameters_arrow_extension_values_and_python_objects() -> None:
+    values = [uuid.UUID(int=0), uuid.UUID(int=(1 << 128) - 1), None]
+    with gpudb.connect() as connection:
+        connection.register("given", pa.table({"u": pa.array([v and v.bytes for v in values], pa.uuid())}))
+        rows = connection.execute("SELECT u, [u], typeof(u), u = ? FROM given", [values[1]]).fetchall()
+    assert [row[:3] for row in rows] == [(v, [v], "UUID") for v in values]
+    assert [row[3] for row in rows] == [False, True, None]

@@ -32,7 +32,7 @@ def typed_macros() -> Iterator[Overload]:
         yield from (
             o
             for o in function.overloads
-            if o.kind == "macro" and not {"TIMESTAMPTZ", "SPAN", "BLOB"} & {*o.arguments, o.result.kind}
+            if o.kind == "macro" and not {"TIMESTAMPTZ", "SPAN", "BLOB", "UUID"} & {*o.arguments, o.result.kind}
         )
 
 

@@ -431,7 +431,7 @@ def test_a_missing_table_of_a_statement_is_a_catalog_error() -> None:
         ("SELECT s[1] FROM t", "\\[ \\]"),
         ("SELECT mad(d) FROM t", "mad"),
         ("SELECT s COLLATE nocase FROM t", "COLLATE"),
-        ("SELECT i::UUID FROM t", "UUID"),
+        ("SELECT i::JSON FROM t", "JSON"),
         ("SELECT i::INTEGER[] FROM t", "type"),
         ("SELECT i FROM t WHERE COLUMNS(*) = 1", "COLUMNS"),
         ("SELECT INTERVAL '1-2' YEAR TO MONTH", "INTERVAL ... TO"),

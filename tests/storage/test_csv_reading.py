@@ -486,7 +486,7 @@ def test_an_empty_file_fills_a_table_with_no_rows(tmp_path: Path) -> None:
         ({"header": "maybe"}, BindError, "takes true or false"),
         ({"skip": -1}, BindError, "at least 0"),
         ({"types": {"zz": "INT"}}, BindError, "columns that the CSV file does not have: zz"),
-        ({"columns": {"a": "UUID", "b": "INT"}}, NotSupportedError, "columns of type UUID"),
+        ({"columns": {"a": "JSON", "b": "INT"}}, NotSupportedError, "columns of type JSON"),
         ({"encoding": "utf-16"}, NotSupportedError, "encoding"),
         ({"union_by_name": True}, NotSupportedError, "union_by_name"),
         ({"dateformat": "%Q"}, NotSupportedError, "%Q is not supported"),

@@ -19,6 +19,12 @@ ROWS = {
     "TIME": ("'00:00:00'", "'24:00:00'", "'23:59:59.999999'", "'12:34'"),
     "INTERVAL": ("'2147483647 months -2147483648 days 1 microsecond'", "'1 month'", "'30 days'", "'-00:00:00.000001'"),
     "ENUM('b', 'a', 'it''s')": ("'a'", "'b'", "'it''s'", "'a'"),
+    "UUID": (
+        "'00000000-0000-0000-0000-000000000000'",
+        "'{FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF}'",
+        "'7fffffff-ffff-ffff-ffff-ffffffffffff'",
+        "uuid()",
+    ),
     "BLOB": r"'\x00\xFF' '' 'abc' '\xC3\xA9\x80'".split(),
 }
 
