@@ -109,6 +109,7 @@ def test_more_text_than_arrow_can_address_is_refused(monkeypatch):
 def test_many_texts_that_hardly_repeat_are_not_sorted_and_nobody_sees_it(order, monkeypatch):
     monkeypatch.setattr(dictionary_module, "MANY_ENTRIES", 50 if order == "as loaded" else 1 << 17)
     monkeypatch.setattr("gpudb.storage.table.ABSORB_BYTES", 1)  # each batch for itself
+    monkeypatch.setattr("gpudb.vm.BATCH_ROWS", 64)
     rows = pa.table({"id": range(100), "t": [None if k % 9 == 0 else f"{k * 37 % 100} é" for k in range(100)]})
     ours, theirs = gpudb.connect(), duckdb.connect()
     ours.register("source", pa.concat_tables([rows.slice(0, 30), rows.slice(30)]))
