@@ -38,7 +38,7 @@ from gpudb.planner.tokens import POSITION, plain
 from gpudb.types import BOOLEAN, DOUBLE, HUGEINT, NULL, VARCHAR
 
 if TYPE_CHECKING:
-    from gpudb.planner.bind.query import QueryBinder
+    from gpudb.planner.bind.relations import RelationBinder
 
 _ARITHMETIC = {
     "add": "add",
@@ -88,7 +88,7 @@ class ExpressionBinder:
         alias_first: bool = False,
         is_grouped: Callable[[Column], bool] | None = None,
         substitutions: Mapping[str, Expression] | None = None,
-        query: QueryBinder | None = None,
+        query: RelationBinder | None = None,
         windows: Mapping[str, Over] | None = None,
     ) -> None:
         self.context = context

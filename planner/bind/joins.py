@@ -37,7 +37,7 @@ from gpudb.record import record
 from gpudb.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:
-    from gpudb.planner.bind.query import QueryBinder
+    from gpudb.planner.bind.relations import RelationBinder
 
 
 @record(frozen=False)
@@ -48,7 +48,7 @@ class Side:
     scope: Scope
 
 
-def bind_joins(query: QueryBinder, first: Side, joins: list[Any]) -> Side:
+def bind_joins(query: RelationBinder, first: Side, joins: list[Any]) -> Side:
     """The relation `first` joined with the others in turn; a comma binds less than JOIN does."""
     groups = [first]
     for node in _nested(joins):
@@ -99,7 +99,7 @@ def _all(groups: list[Side]) -> Side:
     return joined
 
 
-def _lateral(query: QueryBinder, left: Side, right: Side, arguments: tuple[Expression, ...], node: Any) -> Side:
+def _lateral(query: RelationBinder, left: Side, right: Side, arguments: tuple[Expression, ...], node: Any) -> Side:
     """A subquery that looks at the relations before it, beside these."""
     span, on = span_of(node), node.args.get("on")
     kind = " ".join(str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")).strip()
@@ -116,7 +116,7 @@ def _lateral(query: QueryBinder, left: Side, right: Side, arguments: tuple[Expre
     return Side(lateral(left.plan, right.plan, arguments, how, span, condition), scope)
 
 
-def _is_comma(query: QueryBinder, node: Any) -> bool:
+def _is_comma(query: RelationBinder, node: Any) -> bool:
     """FROM a, b: in sqlglot's tree a JOIN without any word; JOIN without ON or USING is an error."""
     if any(node.args.get(part) for part in ("method", "side", "kind", "on", "using")):
         return False
@@ -127,7 +127,7 @@ def _is_comma(query: QueryBinder, node: Any) -> bool:
     return True
 
 
-def bind_join(query: QueryBinder, left: Side, right: Side, node: Any) -> Side:
+def bind_join(query: RelationBinder, left: Side, right: Side, node: Any) -> Side:
     """One JOIN."""
     method, side, kind = (str(node.args.get(part) or "").upper() for part in ("method", "side", "kind"))
     span = span_of(node)
@@ -159,7 +159,7 @@ def bind_join(query: QueryBinder, left: Side, right: Side, node: Any) -> Side:
     return _merged(query, joined, pairs, len(left.scope.columns)) if how == "full" and pairs else joined
 
 
-def _compared(query: QueryBinder, left: Side, pairs: list[tuple[Column, Column]]) -> tuple[Expression, ...]:
+def _compared(query: RelationBinder, left: Side, pairs: list[tuple[Column, Column]]) -> tuple[Expression, ...]:
     """The equalities of USING's columns."""
     width = len(left.scope.columns)
     return tuple(
@@ -184,7 +184,7 @@ def _positional(left: Side, right: Side, node: Any) -> Side:
     return Side(Project(scope.columns, both, shown), scope)
 
 
-def _asof(query: QueryBinder, left: Side, right: Side, node: Any) -> Side:
+def _asof(query: RelationBinder, left: Side, right: Side, node: Any) -> Side:
     """ASOF JOIN: each left row beside the nearest right row, by equalities and one order; USING's last column is that of >=."""
     side, kind = (str(node.args.get(part) or "").upper() for part in ("side", "kind"))
     span = span_of(node)
@@ -359,7 +359,7 @@ def _unmatched(left: Node, right: Node, condition: Expression | None, columns: t
     return Project(columns, alone, (*nulls, *present))
 
 
-def _merged(query: QueryBinder, joined: Side, pairs: list[tuple[Column, Column]], width: int) -> Side:
+def _merged(query: RelationBinder, joined: Side, pairs: list[tuple[Column, Column]], width: int) -> Side:
     """FULL JOIN USING: a column of its own for each pair, shown in the place of the left one."""
     scope = joined.scope
     columns = list(scope.columns)

@@ -43,14 +43,14 @@ from gpudb.planner.tokens import plain
 from gpudb.types import BIGINT, BOOLEAN, INTEGER, VARCHAR
 
 if TYPE_CHECKING:
-    from gpudb.planner.bind.query import QueryBinder
+    from gpudb.planner.bind.relations import RelationBinder
 
 MOST_VALUES = 100_000
 Condition = tuple[str, Expression]
 """How a value of a pivoted column is called, and the rows that have it."""
 
 
-def pivoted(query: QueryBinder, plan: Node, scope: Scope, node: Any) -> Node:
+def pivoted(query: RelationBinder, plan: Node, scope: Scope, node: Any) -> Node:
     """The rows of a plan, pivoted or unpivoted as a sqlglot Pivot says: the clause's form or the statement's."""
     if node.args.get("unpivot"):
         return _unpivoted(query, plan, scope, node)
@@ -60,7 +60,7 @@ def pivoted(query: QueryBinder, plan: Node, scope: Scope, node: Any) -> Node:
 class _Pivot:
     """One PIVOT: groups, and for each combination of values each aggregate."""
 
-    def __init__(self, query: QueryBinder, plan: Node, scope: Scope, node: Any) -> None:
+    def __init__(self, query: RelationBinder, plan: Node, scope: Scope, node: Any) -> None:
         self.query = query
         self.plan = plan
         self.scope = scope
@@ -200,7 +200,7 @@ def _of_rows(expression: Expression, rows: list[Expression]) -> Expression:
     return expression.transform(narrowed)
 
 
-def _unpivoted(query: QueryBinder, plan: Node, scope: Scope, node: Any) -> Node:
+def _unpivoted(query: RelationBinder, plan: Node, scope: Scope, node: Any) -> Node:
     """Rows in their order, each with its columns in the order in which these are written; NULLs are left out."""
     span = span_of(node)
     if node.args.get("fields"):

@@ -15,7 +15,7 @@ from gpudb.planner.tokens import plain
 from gpudb.types import INTEGER
 
 if TYPE_CHECKING:
-    from gpudb.planner.bind.query import CommonTable
+    from gpudb.planner.bind.relations import CommonTable
 
 
 def mentions(query: Any, name: str) -> bool:
@@ -31,7 +31,8 @@ def mentions(query: Any, name: str) -> bool:
 
 def recursive_plan(context: Context, common: CommonTable) -> Node:
     """The plan of a recursive CTE.  Its columns have the types of the first rows."""
-    from gpudb.planner.bind.query import CommonTable, QueryBinder, unique_columns
+    from gpudb.planner.bind.query import QueryBinder
+    from gpudb.planner.bind.relations import CommonTable, unique_columns
 
     query = common.query
     span = span_of(query)

@@ -21,7 +21,7 @@ from gpudb.planner.tokens import plain
 from gpudb.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:
-    from gpudb.planner.bind.query import QueryBinder
+    from gpudb.planner.bind.relations import RelationBinder
 
 BLOCK = 2048  # rows
 _BITS = 31  # of a hash: products of two such numbers stay in 64 bits
@@ -34,7 +34,7 @@ _HASH = (
 )
 
 
-def sampled(query: QueryBinder, plan: Node, node: Any) -> Node:
+def sampled(query: RelationBinder, plan: Node, node: Any) -> Node:
     """The rows of a plan that a sqlglot TableSample keeps."""
     context, span = query.context, span_of(node)
     method = plain(str(node.args["method"].name)).lower() if node.args.get("method") is not None else ""
@@ -84,7 +84,7 @@ def _least(binder: ExpressionBinder, rows: Node, hashed: Expression, count: floa
     return where(counted, [expand(binder, (("a", "n"), sql), [at, columns_of(counted)[-1]], None)])
 
 
-def _number(query: QueryBinder, node: Any, what: str) -> float:
+def _number(query: RelationBinder, node: Any, what: str) -> float:
     """A constant, which the plan consumes."""
     bound = ExpressionBinder(query.context, Scope(None, ()), clause="SAMPLE").bind(node)
     if not isinstance(bound, Literal) or not bound.type.is_numeric or bound.value is None:

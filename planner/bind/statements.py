@@ -14,8 +14,9 @@ from gpudb.planner.bind.context import Context, catalog_name, not_found, span_of
 from gpudb.planner.bind.defaults import bound_default, default_sql, default_value
 from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.merges import MergeBinder
-from gpudb.planner.bind.query import QueryBinder, unique_columns
+from gpudb.planner.bind.query import QueryBinder
 from gpudb.planner.bind.random_uuids import is_random
+from gpudb.planner.bind.relations import unique_columns
 from gpudb.planner.bind.scope import Scope
 from gpudb.planner.bind.sequences import bind_sequence, numbered_values, refused_default, sequence_of_default
 from gpudb.planner.bind.upserts import bind_upsert

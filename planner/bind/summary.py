@@ -13,7 +13,7 @@ from gpudb.planner.logical import Kept, Node, Project, UnionAll
 from gpudb.types import BIGINT, VARCHAR, SqlType, decimal
 
 if TYPE_CHECKING:
-    from gpudb.planner.bind.query import QueryBinder
+    from gpudb.planner.bind.relations import RelationBinder
 
 _NULL = "NULL::VARCHAR"
 _ALWAYS = ("min(x)::VARCHAR", "max(x)::VARCHAR", "approx_count_distinct(x)")
@@ -29,7 +29,7 @@ COLUMNS = (
 )
 
 
-def summary(query: QueryBinder, plan: Node) -> Node:
+def summary(query: RelationBinder, plan: Node) -> Node:
     """The facts about the columns of a plan, in their order."""
     from gpudb.planner.bind.query import aggregate
 

@@ -27,7 +27,8 @@ def view_plan(context: Context, view: View, span: Span | None) -> Node:
 
 def own_plan(context: Context, view: View) -> Node:
     """`view_plan` whose errors stand in the view's query."""
-    from gpudb.planner.bind.query import QueryBinder, unique_columns
+    from gpudb.planner.bind.query import QueryBinder
+    from gpudb.planner.bind.relations import unique_columns
 
     parsed = parse(view.sql)
     if parsed.parameters:
