@@ -82,6 +82,8 @@ def random_value(kind: str, source: random.Random) -> Any:
         return "".join(source.choice("abcAB é1_%.ß🇩🇪\u0301") for _ in range(source.randint(0, 12)))
     if kind == "INTERVAL":
         return source.choice(INTERVALS)
+    if kind == "UUID":  # its bits
+        return source.randint(-(1 << 127), (1 << 127) - 1)
     if kind == "SPAN":  # the bits of Arrow's month_day_nano
         months, days = source.randint(-(2**31), 2**31 - 1), source.randint(-(2**31), 2**31 - 1)
         nanoseconds = source.randint(-(10**12), 10**12) * 1000
