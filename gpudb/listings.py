@@ -234,7 +234,7 @@ def _quoted(name: str) -> str:
 
 def numeric_facts(kind: SqlType) -> tuple[int | None, int | None, int | None]:
     """(precision, its radix, scale) of a numeric type; NULLs for others."""
-    if kind.is_integer:
+    if kind.kind in INTEGER_BITS:  # as in DuckDB, not of unsigned ones
         return INTEGER_BITS[kind.kind], 2, 0
     if kind.is_float:
         return (24 if kind.kind == "REAL" else 53), 2, 0
@@ -384,6 +384,10 @@ _TYPE_IDS = {
     "DOUBLE": 23,
     "VARCHAR": 25,
     "BLOB": 26,
+    "UTINYINT": 28,
+    "USMALLINT": 29,
+    "UINTEGER": 30,
+    "UBIGINT": 31,
     "TIMESTAMPTZ": 32,
     "INTERVAL": 27,
     "HUGEINT": 50,

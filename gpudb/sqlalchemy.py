@@ -46,6 +46,10 @@ TYPES: dict[str, type[sqltypes.TypeEngine[Any]]] = {
     "INTEGER": sqltypes.INTEGER,
     "BIGINT": sqltypes.BIGINT,
     "HUGEINT": HUGEINT,
+    "UTINYINT": sqltypes.SMALLINT,
+    "USMALLINT": sqltypes.INTEGER,
+    "UINTEGER": sqltypes.BIGINT,
+    "UBIGINT": HUGEINT,
     "FLOAT": sqltypes.REAL,  # of 32 bits, as DuckDB calls it
     "DOUBLE": sqltypes.DOUBLE,
     "DATE": sqltypes.DATE,

@@ -48,6 +48,7 @@ class RegisterType(enum.Enum):
 
 
 INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
+UNSIGNED_BITS = {"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32, "UBIGINT": 64}
 
 
 @record
@@ -55,8 +56,9 @@ class SqlType:
     """One SQL type.  `precision` and `scale` are set for DECIMAL only, `child`, the type of its elements, for LIST,
     `values` in their order for ENUM.
 
-    kind  BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT DECIMAL REAL DOUBLE DATE TIME TIMESTAMP TIMESTAMPTZ
-          VARCHAR BLOB ENUM INTERVAL UUID LIST NULL (the type of a bare NULL literal before it meets another type)
+    kind  BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT DECIMAL REAL DOUBLE
+          DATE TIME TIMESTAMP TIMESTAMPTZ VARCHAR BLOB ENUM INTERVAL UUID LIST NULL (the type of a bare NULL literal before
+          it meets another type)
     """
 
     kind: str
@@ -77,7 +79,11 @@ class SqlType:
 
     @property
     def is_integer(self) -> bool:
-        return self.kind in INTEGER_BITS
+        return self.kind in INTEGER_BITS or self.kind in UNSIGNED_BITS
+
+    @property
+    def is_unsigned(self) -> bool:
+        return self.kind in UNSIGNED_BITS
 
     @property
     def is_float(self) -> bool:
@@ -122,7 +128,7 @@ class SqlType:
     @property
     def is_wide(self) -> bool:
         """True where a value may need 128 bits."""
-        return self.kind in ("DECIMAL", "HUGEINT", "INTERVAL", "UUID")
+        return self.kind in ("DECIMAL", "HUGEINT", "UBIGINT", "INTERVAL", "UUID")
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
@@ -131,6 +137,8 @@ class SqlType:
         TIME in microseconds, to 24:00:00; DATE in days, TIMESTAMP and TIMESTAMPTZ (of UTC) in microseconds since
         1970-01-01; DECIMAL scaled by 10**scale.
         """
+        if self.is_unsigned:
+            return 0, (1 << UNSIGNED_BITS[self.kind]) - 1
         if self.is_integer:
             half = 1 << (INTEGER_BITS[self.kind] - 1)
             return -half, half - 1
@@ -160,6 +168,10 @@ class SqlType:
             "INTEGER": RegisterType.I32,
             "BIGINT": RegisterType.I64,
             "HUGEINT": RegisterType.I128,
+            "UTINYINT": RegisterType.I32,
+            "USMALLINT": RegisterType.I32,
+            "UINTEGER": RegisterType.I64,
+            "UBIGINT": RegisterType.I128,
             "DECIMAL": RegisterType.I64 if self.precision <= 18 else RegisterType.I128,
             "REAL": RegisterType.F32,
             "DOUBLE": RegisterType.F64,
@@ -195,6 +207,10 @@ class SqlType:
             "INTEGER": pa.int32(),
             "BIGINT": pa.int64(),
             "HUGEINT": pa.decimal128(38, 0),
+            "UTINYINT": pa.uint8(),
+            "USMALLINT": pa.uint16(),
+            "UINTEGER": pa.uint32(),
+            "UBIGINT": pa.uint64(),
             "REAL": pa.float32(),
             "DOUBLE": pa.float64(),
             "DATE": pa.date32(),
@@ -215,6 +231,10 @@ SMALLINT = SqlType("SMALLINT")
 INTEGER = SqlType("INTEGER")
 BIGINT = SqlType("BIGINT")
 HUGEINT = SqlType("HUGEINT")
+UTINYINT = SqlType("UTINYINT")
+USMALLINT = SqlType("USMALLINT")
+UINTEGER = SqlType("UINTEGER")
+UBIGINT = SqlType("UBIGINT")
 REAL = SqlType("REAL")
 DOUBLE = SqlType("DOUBLE")
 DATE = SqlType("DATE")

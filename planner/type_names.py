@@ -20,6 +20,10 @@ from gpudb.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     TINYINT,
+    UBIGINT,
+    UINTEGER,
+    USMALLINT,
+    UTINYINT,
     UUID,
     VARCHAR,
     SqlType,
@@ -34,6 +38,10 @@ TYPE_NAMES = {
         INTEGER: "integer int int4 signed int32 integral",
         BIGINT: "bigint int8 long int64 oid",
         HUGEINT: "hugeint int128",
+        UTINYINT: "utinyint uint8",
+        USMALLINT: "usmallint uint16",
+        UINTEGER: "uinteger uint32",
+        UBIGINT: "ubigint uint64",
         REAL: "real float4 float",
         DOUBLE: "double float8",
         DATE: "date",
@@ -59,7 +67,7 @@ TYPE_NAMES |= {
 
 # Types that the dialect knows and this engine does not have.
 KNOWN_TYPES = frozenset(
-    """utinyint usmallint uinteger ubigint uhugeint uint8 uint16 uint32 uint64 uint128 bit
+    """uhugeint uint128 bit
     bitstring timetz time_ns timestamp_s timestamp_ms timestamp_ns json enum list struct map union
     array row variant geometry bignum varint""".split()
 )

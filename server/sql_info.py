@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gpudb.types import UNSIGNED_BITS
 from gpudb.version import __version__
 
 VALUE_TYPES: list[tuple[str, pa.DataType]] = [
@@ -202,6 +203,10 @@ TYPES: dict[str, tuple[int, int | None, bool, int | None, int | None, int | None
     "SMALLINT": (5, 5, False, 10, 0, 0),
     "REAL": (7, 24, False, 2, None, None),
     "DOUBLE": (8, 53, False, 2, None, None),
+    "UTINYINT": (-6, 3, False, 10, 0, 0),
+    "USMALLINT": (5, 5, False, 10, 0, 0),
+    "UINTEGER": (4, 10, False, 10, 0, 0),
+    "UBIGINT": (-5, 20, False, 10, 0, 0),
     "INTERVAL": (10, None, True, None, None, None),
     "UUID": (-11, 36, True, None, None, None),
     "VARCHAR": (12, None, True, None, None, None),
@@ -232,7 +237,7 @@ def xdbc_type_info(data_type: int | None) -> pa.Table:
                 "nullable": NULLABLE,
                 "case_sensitive": name == "VARCHAR",
                 "searchable": SEARCHABLE if name == "VARCHAR" else BASIC,
-                "unsigned_attribute": False if number_like else None,
+                "unsigned_attribute": name in UNSIGNED_BITS if number_like else None,
                 "fixed_prec_scale": False,
                 "auto_increment": False if number_like else None,
                 "local_type_name": name,

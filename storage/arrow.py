@@ -33,10 +33,10 @@ ARROW_TO_SQL = {
     pa.int16(): types.SMALLINT,
     pa.int32(): types.INTEGER,
     pa.int64(): types.BIGINT,
-    pa.uint8(): types.SMALLINT,  # unsigned types take the next wider signed one
-    pa.uint16(): types.INTEGER,
-    pa.uint32(): types.BIGINT,
-    pa.uint64(): types.BIGINT,  # a value past 2**63 - 1 is an error: it would not fit a 64-bit column either way
+    pa.uint8(): types.UTINYINT,
+    pa.uint16(): types.USMALLINT,
+    pa.uint32(): types.UINTEGER,
+    pa.uint64(): types.UBIGINT,
     pa.float16(): types.REAL,
     pa.float32(): types.REAL,
     pa.float64(): types.DOUBLE,
@@ -176,6 +176,8 @@ def arrow_array(chunk: Chunk, kind: SqlType, dictionary: Dictionary | None) -> p
         return found
     if kind.kind == "BOOLEAN":
         values = np.packbits(values.astype(np.uint8), bitorder="little")
+    elif kind.kind == "UBIGINT":
+        values = np.ascontiguousarray(values["low"] if values.dtype == WIDE else values.astype(np.uint64))
     elif kind.is_wide:
         values = as_wide(values)
     else:
@@ -268,7 +270,21 @@ def _fixed_width_values(array: pa.Array, kind: SqlType) -> Plain:
             misfit &= present
         return wide if misfit.any() else np.ascontiguousarray(low), present
     values = np.frombuffer(buffer, dtype=_native_dtype(kind))[array.offset : array.offset + rows]
+    if kind.kind == "UBIGINT":
+        return _unsigned_values(values, present), present
     return values, present
+
+
+def _unsigned_values(values: np.ndarray, present: np.ndarray | None) -> np.ndarray:
+    """(rows,) uint64 as int64 where all that are present fit, else WIDE."""
+    if present is not None:
+        values = np.where(present, values, np.uint64(0))
+    signed = values.view(np.int64)
+    if not len(values) or int(signed.min()) >= 0:
+        return signed
+    wide = np.zeros(len(values), WIDE)
+    wide["low"] = values
+    return wide
 
 
 def _text_values(chunks: list[pa.Array], dictionary: Dictionary) -> tuple[Plain, Dictionary]:

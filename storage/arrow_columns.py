@@ -1,8 +1,7 @@
 """The columns of Parquet and Arrow IPC files as columns of SQL types.
 
 bool, int8 .. int64          BOOLEAN, TINYINT .. BIGINT
-uint8, uint16, uint32        SMALLINT, INTEGER, BIGINT: the next larger signed type
-uint64                       BIGINT; a value past 2**63 - 1 is an error
+uint8 .. uint64              UTINYINT .. UBIGINT
 half_float, float, double    REAL, REAL, DOUBLE
 decimal(p, s), 0 <= s <= p   DECIMAL(p, s) up to 38 digits
 date32, date64               DATE
@@ -185,7 +184,9 @@ def _converted(column: pa.Array, wanted: SqlType) -> pa.Array:
             return pc.floor_temporal(column, unit="day").cast(pa.date32())
     if pa.types.is_floating(column.type) and wanted.is_integer:
         column = pc.round(column, round_mode="half_to_even")
-        return column.cast(pa.int64()).cast(wanted.arrow) if wanted.kind != "HUGEINT" else _through_text(column, wanted)
+        if wanted.kind == "HUGEINT":
+            return _through_text(column, wanted)
+        return column.cast(pa.uint64() if wanted.kind == "UBIGINT" else pa.int64()).cast(wanted.arrow)
     if wanted.kind == "DOUBLE" and pa.types.is_integer(column.type):
         return column.cast(wanted.arrow, safe=False)
     if pa.types.is_float64(column.type) and wanted.kind == "REAL":

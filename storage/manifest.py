@@ -32,13 +32,14 @@ from gpudb.record import record
 from gpudb.storage.column import INT64, WIDE
 from gpudb.storage.file_format import PieceEntry, RowGroupEntry
 from gpudb.storage.table import Columns
-from gpudb.types import RegisterType, SqlType
+from gpudb.types import UNSIGNED_BITS, RegisterType, SqlType
 
 MAGIC = "gpudb-manifest"
 # 2 knows views, schemas and defaults, 3 producers, 4 constraints and integers of 128 bits,
 # 5 and 6 columns of later kinds, 5 ENUMs; written as the least it needs
 MANIFEST_FORMAT = 6
-LATER_KINDS = {**dict.fromkeys(("TIME", "TIMESTAMPTZ", "INTERVAL", "BLOB", "ENUM"), 5), "UUID": 6}
+LATER_KINDS = dict.fromkeys(("TIME", "TIMESTAMPTZ", "INTERVAL", "BLOB", "ENUM"), 5)
+LATER_KINDS |= dict.fromkeys(("UUID", *UNSIGNED_BITS), 6)
 FULL_EVERY = 64  # versions from one full manifest to the next
 NAME = re.compile(r"[0-9]{20}\.json")
 

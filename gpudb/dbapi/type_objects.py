@@ -28,7 +28,20 @@ class TypeObject:
 STRING = TypeObject("STRING", "VARCHAR")
 BINARY = TypeObject("BINARY", "BLOB")
 NUMBER = TypeObject(
-    "NUMBER", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "REAL", "DOUBLE", "BOOLEAN"
+    "NUMBER",
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+    "DECIMAL",
+    "REAL",
+    "DOUBLE",
+    "BOOLEAN",
 )
 DATETIME = TypeObject("DATETIME", "DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "INTERVAL")
 ROWID = TypeObject("ROWID")  # gpudb shows no row ids, so nothing equals it

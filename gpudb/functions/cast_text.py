@@ -43,14 +43,14 @@ def print_values(values: pa.Array, source: SqlType) -> pa.Array:
     match source.kind:
         case "VARCHAR":
             return values
-        case "BOOLEAN" | "TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT":
+        case "BOOLEAN":
             return values.cast(pa.string())
         case "DOUBLE":
             numbers = np.asarray(values.fill_null(0.0)).tolist()
             return pa.array(list(map(print_double, numbers)), pa.string(), mask=_nulls(values))
         case "REAL":
             printed = [None if v is None else print_real(v) for v in values.to_pylist()]
-        case "HUGEINT":
+        case _ if source.is_integer:
             return values.cast(pa.string())
         case "DECIMAL" if source.scale <= LARGEST_PLAIN_SCALE:
             text = values.cast(pa.string())
@@ -285,7 +285,7 @@ def parse_values(values: pa.Array, target: SqlType, *, try_: bool = False) -> pa
     match target.kind:
         case "BOOLEAN":
             parse = parse_boolean
-        case "TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "HUGEINT":
+        case _ if target.is_integer:
             low, high = target.bounds
 
             def parse(text: str) -> int | None:

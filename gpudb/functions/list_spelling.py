@@ -63,7 +63,7 @@ def constant(value: Any, element: SqlType) -> pa.Array:
     if element.is_coded or element.is_float or element.kind == "BOOLEAN":
         return pa.array([value], element.entries)
     size = width(element)
-    raw = int(value).to_bytes(size, "little", signed=True)
+    raw = int(value).to_bytes(size, "little", signed=not element.is_unsigned)
     return pa.Array.from_buffers(element.entries, 1, [None, pa.py_buffer(raw)])
 
 
@@ -131,7 +131,7 @@ def _order_bytes(values: pa.Array, element: SqlType, size: int) -> np.ndarray:
         negative = (big[:, 0] >> 7).astype(np.bool_)
         big[negative] = ~big[negative]
         big[~negative, 0] ^= 0x80
-    else:
+    elif not element.is_unsigned:
         big[:, 0] ^= 0x80
     return big
 
@@ -148,7 +148,7 @@ def _of_order_bytes(big: np.ndarray, element: SqlType, size: int, present: np.nd
             positive = (big[:, 0] >> 7).astype(np.bool_)
             big[~positive] = ~big[~positive]
             big[positive, 0] ^= 0x80
-        else:
+        elif not element.is_unsigned:
             big[:, 0] ^= 0x80
         big[~present] = 0
         data = np.ascontiguousarray(big[:, ::-1])

@@ -111,7 +111,7 @@ def _of_annotation(name: str, what: str, annotation: Any) -> SqlType:
 
 
 def _is_supported(sql: SqlType) -> bool:
-    known = sql.is_integer or sql.is_float or sql.kind in ("BOOLEAN", "DATE", "TIMESTAMP")
+    known = (sql.is_integer and not sql.is_unsigned) or sql.is_float or sql.kind in ("BOOLEAN", "DATE", "TIMESTAMP")
     return known and sql.register in (R.MASK, R.I32, R.I64, R.F32, R.F64)
 
 

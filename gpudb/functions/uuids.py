@@ -43,6 +43,17 @@ def random_uuid(seed: Array, number: Array) -> Array:
     return found.reshape(seed.shape)
 
 
+@scalar("UUID -> UINTEGER", cpp="uuid_version(x)", bounds=(0, 15))
+def uuid_extract_version(x: Array) -> Array:
+    """The version of a UUID: 4 of a random one.
+
+    >>> sql("SELECT uuid_extract_version('01956ed1-23b4-7a2b-b1b0-3a3a3a3a3a3a')")
+    7
+    """
+    bits = np.asarray(x, object)
+    return np.array([int(one) >> 76 & 0xF for one in bits.reshape(-1)], np.int64).reshape(bits.shape)
+
+
 def _is_seven(x: Array) -> Array:
     return np.vectorize(lambda bits: int(bits) >> 76 & 0xF == 7, otypes=[np.bool_])(np.asarray(x, object))
 

@@ -319,6 +319,8 @@ def from_integers(values: np.ndarray, sql: SqlType) -> pa.Array:
     """Arrow values of an exact SQL type from the integers behind it."""
     if sql.kind == "BOOLEAN":
         return pa.array(values != 0)
+    if sql.is_unsigned:
+        return pa.array([int(v) for v in values], sql.arrow)
     if sql.is_wide:
         words = np.empty((len(values), 2), np.int64)
         words[:, 0] = [(int(v) + (1 << 63)) % (1 << 64) - (1 << 63) for v in values]
@@ -481,7 +483,9 @@ def _settled(function: TextFunction, result: pa.Array, failed: np.ndarray, error
     high = None
     if sql.is_wide:
         high = np.zeros(max(1, count), np.int64)
-        if count:
+        if sql.is_unsigned:
+            high[:count] = values[:count] < 0
+        elif count:
             high[:count] = _words(result, sql)[1::2] + (values[:count] < 0)  # the low word counts as signed
             high[:count][validity[:count] == 0] = 0
     return Evaluated(values, validity, failed, error, None, high)
@@ -503,6 +507,8 @@ def to_numbers(result: pa.Array, sql: SqlType) -> np.ndarray:
         return np.asarray(result.cast(pa.float64()))
     if sql.kind == "BOOLEAN":
         return np.asarray(result).astype(np.int64)
+    if sql.is_unsigned:
+        return np.asarray(result.cast(pa.uint64())).view(np.int64)
     if sql.is_wide:
         return _words(result, sql)[::2].copy()
     if sql.kind == "DATE":

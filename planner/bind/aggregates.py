@@ -122,7 +122,7 @@ _MACROS: dict[str, tuple[tuple[str, ...], str]] = {
     "kurtosis_pop": (("x",), f"CASE WHEN {_N} > 1 AND {_V} > 0 THEN {_M4} / ({_V} * {_V}) - 3 END"),
     "regr_avgx": (("y", "x"), _AVG_X),
     "regr_avgy": (("y", "x"), _AVG_Y),
-    "regr_count": (("y", "x"), _COUNT),
+    "regr_count": (("y", "x"), f"CAST({_COUNT} AS UINTEGER)"),
     "regr_sxx": (("y", "x"), f"{_COUNT} * {_VX}"),
     "regr_syy": (("y", "x"), f"{_COUNT} * {_VY}"),
     "regr_sxy": (("y", "x"), f"{_COUNT} * covar_pop(y, x)"),

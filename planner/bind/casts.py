@@ -17,10 +17,12 @@ from gpudb.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    INTEGER_BITS,
     REAL,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UNSIGNED_BITS,
     UUID,
     VARCHAR,
     SqlType,
@@ -30,6 +32,7 @@ from gpudb.types import (
 )
 
 _WIDTHS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19, "HUGEINT": 38}
+_WIDTHS |= {"UTINYINT": 3, "USMALLINT": 5, "UINTEGER": 10, "UBIGINT": 20}
 _INTEGER_ORDER = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
 
@@ -227,7 +230,12 @@ def implicit_cost(context: Context, expression: Expression, target: str) -> int 
             low, high = SqlType(target).bounds
             return COST.get(target, OTHER_COST) if low <= expression.value <= high else None
     wider: tuple[str, ...] = ()
-    if source.is_integer:
+    if source.is_unsigned:
+        bits = UNSIGNED_BITS[source.kind]
+        unsigned = (kind for kind, others in UNSIGNED_BITS.items() if others > bits)
+        signed = (kind for kind, others in INTEGER_BITS.items() if others > bits)
+        wider = (*unsigned, *signed, "DECIMAL", "REAL", "DOUBLE")
+    elif source.is_integer:
         place = _INTEGER_ORDER.index(source.kind)
         wider = (*_INTEGER_ORDER[place + 1 :], "DECIMAL", "REAL", "DOUBLE")
     elif source.kind == "DECIMAL":
@@ -315,7 +323,7 @@ def wider_type(left: SqlType, right: SqlType, compared: bool = False) -> SqlType
         if REAL in (left, right):
             return REAL
         if left.is_integer and right.is_integer:
-            return max(left, right, key=lambda type_: _INTEGER_ORDER.index(type_.kind))
+            return _wider_integer(left, right)
         both_decimal = left.kind == right.kind == "DECIMAL"
         left, right = as_decimal(left), as_decimal(right)
         scale = max(left.scale, right.scale)
@@ -329,6 +337,16 @@ def wider_type(left: SqlType, right: SqlType, compared: bool = False) -> SqlType
         child = wider_type(left.child, right.child, compared)
         return None if child is None else list_of(child)
     return None
+
+
+def _wider_integer(left: SqlType, right: SqlType) -> SqlType:
+    """The least integer type that holds both; HUGEINT where there is none of 64 bits."""
+    if left.is_unsigned == right.is_unsigned:
+        return max(left, right, key=lambda type_: type_.bounds[1])
+    if right.is_unsigned:
+        left, right = right, left
+    most = max(left.bounds[1], right.bounds[1])
+    return SqlType(next(kind for kind in INTEGER_BITS if SqlType(kind).bounds[1] >= most))
 
 
 def union_type(left: SqlType, right: SqlType) -> SqlType | None:

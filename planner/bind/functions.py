@@ -15,7 +15,7 @@ from gpudb.planner.bind.casts import as_boolean, as_decimal, cast, common_type, 
 from gpudb.planner.bind.context import Context, join_spans, not_found, own_span
 from gpudb.planner.bind.decimals import decimal_call
 from gpudb.planner.bind.intervals import interval_of_unit, part_of_difference
-from gpudb.planner.bind.operators import compare
+from gpudb.planner.bind.operators import arithmetic, compare
 from gpudb.planner.constants import interval_constant
 from gpudb.planner.expressions import AggregateCall, Call, Case, Coalesce, Expression, IsNull, Literal, Span
 from gpudb.planner.tokens import INTERVAL_UNIT, INTERVAL_UNITS, plain
@@ -135,6 +135,11 @@ def call_of(
     expansion = function.expansion(len(arguments)) if function.macro is not None else None
     if expansion is not None:
         return expand(binder, expansion, arguments, span)
+    if arguments and arguments[0].type.is_unsigned:
+        if name == "abs" and len(arguments) == 1:
+            return arguments[0]
+        if name == "xor" and len(arguments) == 2 and arguments[1].type.is_integer:
+            return arithmetic(binder.context, name, *arguments)
     found = decimal_call(binder, name, arguments, span) or part_of_difference(binder, name, arguments, span)
     if found is not None:
         return found

@@ -23,6 +23,7 @@ from gpudb.types import (
     BLOB,
     DATE,
     DOUBLE,
+    HUGEINT,
     INTEGER,
     INTERVAL,
     NULL,
@@ -47,9 +48,13 @@ SYMBOLS = {
     "bit_and": "&",
     "bit_or": "|",
     "bit_not": "~",
+    "xor": "xor",
     "shift_left": "<<",
     "shift_right": ">>",
 }
+
+
+BITWISE = ("bit_and", "bit_or", "xor", "shift_left", "shift_right")
 
 
 def arithmetic(context: Context, name: str, left: Expression, right: Expression) -> Expression:
@@ -80,6 +85,10 @@ def arithmetic(context: Context, name: str, left: Expression, right: Expression)
         return _call(context, name, _float_type(name, left, right), left, right, span)
     if name in ("bit_and", "bit_or", "shift_left", "shift_right") and not _integers(left, right):
         raise _no_operator(name, left, right, span)
+    if left.type.is_unsigned or right.type.is_unsigned:
+        found = _unsigned_arithmetic(context, name, left, right, span)
+        if found is not None:
+            return found
     if "DECIMAL" in (left.type.kind, right.type.kind) and not (left.type.is_float or right.type.is_float):
         return _decimal_arithmetic(context, name, left, right, span)
     if all(operand.type.kind == "NULL" or operand.type.is_text for operand in (left, right)):
@@ -90,6 +99,31 @@ def arithmetic(context: Context, name: str, left: Expression, right: Expression)
     if type_ is None or type_.is_text:
         raise _no_operator(name, left, right, span)
     return _call(context, name, type_, left, right, span)
+
+
+_SIGNED = {
+    "UTINYINT": INTEGER,
+    "USMALLINT": INTEGER,
+    "UINTEGER": BIGINT,
+    "UBIGINT": HUGEINT,
+}  # that hold the unsigned ones
+
+
+def _unsigned_arithmetic(
+    context: Context, name: str, left: Expression, right: Expression, span: Span | None
+) -> Expression | None:
+    """What differs where an operand is unsigned: what it gives beside a signed one, and bits; None where nothing does."""
+    type_ = common_type(context, [left, right])
+    if type_ is None or not type_.is_integer:
+        return None
+    if not type_.is_unsigned:  # with a signed type that does not hold it, BIGINT is as good as any
+        narrow = type_ not in (left.type, right.type) and type_ != HUGEINT
+        return arithmetic(context, name, cast(context, left, BIGINT), cast(context, right, BIGINT)) if narrow else None
+    if name in BITWISE:
+        wide = _SIGNED[type_.kind]
+        left, right = (cast(context, cast(context, side, type_), wide) for side in (left, right))
+        return cast(context, _call(context, name, wide, left, right, span), type_)
+    return None
 
 
 def _fits_several(context: Context, name: str, left: Expression, right: Expression) -> bool:
@@ -208,7 +242,9 @@ def _date_arithmetic(context: Context, name: str, left: Expression, right: Expre
         return shifted(context, name, left, cast(context, right, INTERVAL), span)
     if one == INTERVAL and other == INTERVAL:
         return sum_of_intervals(context, name, left, right, span)
-    if one == DATE and (other.kind == "NULL" or other.kind in ("TINYINT", "SMALLINT", "INTEGER")):
+    if one == DATE and (
+        other.kind == "NULL" or other.kind in ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT")
+    ):
         return Call(DATE, name, (left, cast(context, right, INTEGER)), span=span)
     if one in (TIMESTAMP, TIMESTAMPTZ) and other.kind == "NULL":
         return Literal(one, None, span=span)
@@ -252,6 +288,8 @@ def bit_not(context: Context, operand: Expression, span: Span | None) -> Express
         return Literal(BIGINT, None, span=span)
     if not operand.type.is_integer:
         raise BindError(f"no operator ~ for {operand.type}", span=span)
+    if operand.type.is_unsigned:
+        return Call(operand.type, "subtract", (Literal(operand.type, operand.type.bounds[1]), operand), span=span)
     return Call(operand.type, "bit_not", (operand,), _overload("bit_not", operand.type, 1, span), span=span)
 
 

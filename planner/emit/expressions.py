@@ -611,7 +611,7 @@ class ExpressionEmitter(CastEmitter):
             return self._moved_date(name, expression, values, valid, low, high)
         widest = integer_register(min(low, *(v.low for v in values)), max(high, *(v.high for v in values)))
         inside_register = widest is not R.I128 or max(abs(low), abs(high)) < 1 << 127
-        if widest is R.I128 and sql.kind not in ("HUGEINT", "DECIMAL"):
+        if widest is R.I128 and sql.kind not in ("HUGEINT", "UBIGINT", "DECIMAL"):
             widest, inside_register = R.I64, INT64[0] <= low and high <= INT64[1]
         if sql.kind == "DECIMAL" and sql.precision <= 18 and widest is R.I128:
             widest, inside_register = R.I64, False

@@ -667,6 +667,8 @@ def export_form(emitter: ExpressionEmitter, value: Value) -> Value:
     else:
         value = emitter.decoded(value)
         kind = EXPORT_REGISTER[sql.kind]
+        if sql.kind == "UBIGINT" and value.high >= 1 << 63:
+            value = _turned(emitter, value)
         if kind in (R.U8, R.U16):
             operand = emitter.converted(builder.vector(emitter.in_register(value, R.I32)), kind)
         else:
@@ -677,12 +679,26 @@ def export_form(emitter: ExpressionEmitter, value: Value) -> Value:
     return replace(value, operand=operand, type=kind, stored=None)
 
 
+def _turned(emitter: ExpressionEmitter, value: Value) -> Value:
+    """Integers of 0 .. 2**64 - 1 as the signed ones of 64 bits that have the same bits."""
+    builder = emitter.builder
+    operand = builder.vector(emitter.in_register(value, R.I128))
+    half, whole = (builder.slot(PlainSlot(R.I128, number)) for number in (1 << 63, 1 << 64))
+    above = builder.make("Ge", R.MASK, operand, half)
+    operand = builder.make("Select", R.I128, above, builder.make("Subtract", R.I128, operand, whole), operand)
+    return replace(value, operand=operand, type=R.I128, low=-(1 << 63), high=(1 << 63) - 1)
+
+
 EXPORT_REGISTER = {
     "TINYINT": R.U8,
     "SMALLINT": R.U16,
     "INTEGER": R.I32,
     "BIGINT": R.I64,
     "HUGEINT": R.I128,
+    "UTINYINT": R.U8,
+    "USMALLINT": R.U16,
+    "UINTEGER": R.U32,
+    "UBIGINT": R.I64,  # as its bits
     "DECIMAL": R.I128,
     "INTERVAL": R.I128,
     "UUID": R.I128,

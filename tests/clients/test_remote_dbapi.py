@@ -27,7 +27,7 @@ LOCAL = {
     "test_pep_249_names_are_on_the_module",
     "test_import_gpudb_loads_no_more_than_it_needs",
     "test_uuids_are_parameters_arrow_extension_values_and_python_objects",
-    "test_unsigned_64_bit_columns_are_bigint_from_arrow_as_from_files",
+    "test_unsigned_64_bit_columns_are_ubigint_from_arrow_as_from_files",
 }
 
 

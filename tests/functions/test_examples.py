@@ -16,7 +16,7 @@ from tests.functions.test_functions import OURS
 EXAMPLE = re.compile(r'>>> sql\("(?P<sql>.*)"\)\n(?P<value>.*)')
 KINDS = {
     pa.bool_(): "BOOLEAN", pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INTEGER", pa.int64(): "BIGINT",
-    pa.float32(): "REAL",
+    pa.uint8(): "UTINYINT", pa.uint16(): "USMALLINT", pa.uint32(): "UINTEGER", pa.uint64(): "UBIGINT", pa.float32(): "REAL",
     pa.float64(): "DOUBLE", pa.string(): "VARCHAR", pa.date32(): "DATE", pa.timestamp("us"): "TIMESTAMP", pa.time64("us"): "TIME",
     pa.month_day_nano_interval(): "INTERVAL", pa.binary(): "BLOB",
 }  # fmt: skip

@@ -270,7 +270,7 @@ def test_primary_keys_are_told(flight: fl.FlightClient, options: fl.FlightCallOp
 def test_types_are_listed_with_odbcs_numbers(flight: fl.FlightClient, options: fl.FlightCallOptions) -> None:
     every = metadata(flight, options, "CommandGetXdbcTypeInfo")
     assert {"TIME", "TIMESTAMP WITH TIME ZONE", "BLOB"} <= set(every.column("type_name").to_pylist())
-    assert every.num_rows == 17
+    assert every.num_rows == 21
     (found,) = metadata(flight, options, "CommandGetXdbcTypeInfo", data_type=93).to_pylist()
     assert (found["type_name"], found["sql_data_type"], found["literal_prefix"]) == ("TIMESTAMP", 9, "'")
 

@@ -74,10 +74,10 @@ def test_batches_with_different_dictionaries_meet_in_one():
 @pytest.mark.parametrize(
     "array, kind",
     [
-        (pa.array([0, 255, None], pa.uint8()), types.SMALLINT),
-        (pa.array([0, 65535], pa.uint16()), types.INTEGER),
-        (pa.array([0, (1 << 32) - 1], pa.uint32()), types.BIGINT),
-        (pa.array([0, (1 << 63) - 1], pa.uint64()), types.BIGINT),
+        (pa.array([0, 255, None], pa.uint8()), types.UTINYINT),
+        (pa.array([0, 65535], pa.uint16()), types.USMALLINT),
+        (pa.array([0, (1 << 32) - 1], pa.uint32()), types.UINTEGER),
+        (pa.array([0, (1 << 64) - 1], pa.uint64()), types.UBIGINT),
         (pa.array([1.5, None], pa.float16()), types.REAL),
         (pa.array(["a", None], pa.large_string()), types.VARCHAR),
         (pa.array(["a", "long enough not to be inlined", None], pa.string_view()), types.VARCHAR),
