@@ -168,6 +168,14 @@ DEVICE int32 count_bits(int64 x) {
     bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0full;
     return int32((bits * 0x0101010101010101ull) >> 56);
 }
+NOINLINE int128 shift_left(int128 x, int128 count) {
+    return count >= 0 && count < 128 ? int128(uint128(x) << int32(count & 127)) : int128(0);
+}
+NOINLINE bool shift_left_fits(int128 x, int128 count, int) {
+    const int128 most = int128(~uint128(0) >> 1);
+    return count >= 0 && x >= 0 && (x == 0 || (count < 128 && x <= most >> int32(count & 127)));
+}
+DEVICE int32 count_bits(int128 x) { return count_bits(int64(x)) + count_bits(int64(x >> 64)); }
 DEVICE int32 count_bits(int32 x) { return count_bits(int64(uint64(uint32(x)))); }
 
 // ---- Dates and timestamps (gpudb/functions/date.py) ----

@@ -251,6 +251,9 @@ def typed_literals(tree: Any) -> None:
             call.replace(Cast(this=call.expressions[0], to=DataType(this=DType.USERDEFINED, kind=word)))
 
 
+_SAMPLES, _SAMPLED = ("tablesample", "sample"), ("rows", "percent", "%")
+
+
 class _Rewriter:
     """One pass from left to right; `opened` holds what each open parenthesis belongs to."""
 
@@ -326,6 +329,9 @@ class _Rewriter:
         elif word == "groups" and self.is_frame_unit():
             self.output.append(_new(token, TokenType.ROWS, token.text))
             self.position += 1
+        elif word in _SAMPLES and self.kind() == TokenType.L_PAREN and self.peek(3) in _SAMPLED:
+            self.output += [token, *self.tokens[self.position + 2 : self.position + 4]]  # (10 ROWS) without parentheses
+            self.position += 5
         elif word == "except" and self.is_set_operation():
             self.output.append(_new(token, TokenType.EXCEPT, SET_OPERATION + token.text))
             self.position += 1

@@ -61,6 +61,11 @@ SHIFT_FAILS = "left shift overflows, or of or by a negative number"
 
 def _left_fits(x: Array, count: Array, bits: int) -> Array:
     """Nothing negative, and no set bit shifted into or past the sign."""
+    if np.asarray(x).dtype == object:
+        fits = np.frompyfunc(
+            lambda one, by: by >= 0 and one >= 0 and (one == 0 or by < 128 and one << by < 1 << 127), 2, 1
+        )
+        return np.asarray(fits(x, count), np.bool_)
     room = np.clip(count, 0, bits - 1)
     return (
         (count >= 0)
@@ -70,6 +75,10 @@ def _left_fits(x: Array, count: Array, bits: int) -> Array:
 
 
 def _shift_left(x: Array, count: Array) -> Array:
+    if np.asarray(x).dtype == object:
+        half, whole = 1 << 127, 1 << 128
+        moved = np.frompyfunc(lambda one, by: ((one << by) + half) % whole - half if 0 <= by < 128 else 0, 2, 1)
+        return moved(x, count)
     bits = np.asarray(x).dtype.itemsize * 8
     with np.errstate(all="ignore"):
         return np.where((count >= 0) & (count < bits), x << np.clip(count, 0, bits - 1), 0)
@@ -102,6 +111,7 @@ _add_shift_left("INTEGER", 32, more=False)
 _add_shift_left("BIGINT", 64, more=True)
 _add_shift_left("SMALLINT", 16, more=True)
 _add_shift_left("TINYINT", 8, more=True)
+_add_shift_left("HUGEINT", 128, more=True)
 
 
 def _shift_right(x: Array, count: Array, bits: int) -> Array:
@@ -145,6 +155,11 @@ def bit_count(x: Array) -> Array:
     8
     """
     return _count_bits(x)
+
+
+@scalar("HUGEINT -> SMALLINT", cpp="count_bits(x)", bounds=(0, 128), name="bit_count", more=True)
+def _count_wide_bits(x: Array) -> Array:
+    return np.vectorize(lambda one: (int(one) & (1 << 128) - 1).bit_count(), otypes=[np.int32])(np.asarray(x, object))
 
 
 for _kind, _bits in (("TINYINT", 0xFF), ("SMALLINT", 0xFFFF)):

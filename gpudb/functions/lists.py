@@ -120,6 +120,33 @@ def position(child: SqlType) -> Overload:
 
 
 @cache
+def slices(sql: SqlType) -> Overload:
+    """list[begin:end:step]: from 1, from the end below 0; 0 and what lies beyond the ends are those."""
+    child = sql.child
+    assert child is not None, "a list has elements"
+    size = list_spelling.width(child)
+    length = 1 + 2 * size  # characters of an element; of texts that varies, and a zero ends each
+
+    def one(spelled: str, begin: int, end: int, step: int) -> str:
+        if step <= 0:
+            raise OutOfRangeError(f"the step of a slice is above 0, not {step}")
+        count = len(spelled) // length if size else spelled.count("\0")
+        first = max(begin + count if begin < 0 else begin - 1, 0)
+        last = min(end + count + 1 if end < 0 else end, count)
+        if step == 1 and size:
+            return spelled[first * length : last * length] if first < last else ""
+        parts = [spelled[k : k + length] for k in range(0, len(spelled), length)] if size else _texts_in(spelled)
+        return "".join(parts[first:last:step]) if first < last else ""
+
+    body = partial(_texts_of_rows, one)
+    return Overload("list_slice", "text", ("ANY", "BIGINT", "BIGINT", "BIGINT"), sql, body=body)
+
+
+def _texts_in(spelled: str) -> list[str]:
+    return [part + "\0" for part in spelled.split("\0")[:-1]]
+
+
+@cache
 def concatenation(sql: SqlType, count: int) -> Overload:
     """One list of the elements of several."""
     kinds = ("ANY",) * count

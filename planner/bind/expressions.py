@@ -428,8 +428,11 @@ class ExpressionBinder:
     def bind_bracket(self, node: Any) -> Expression:
         """x[i]."""
         value, (index,) = self.bind(node.this), node.expressions
+        if index.key == "slice" and value.type.child is not None:
+            ends = [index.args.get(part) for part in ("this", "expression", "step")]
+            return lists.sliced(self, value, [end and self.bind(end) for end in ends], span_of(node))
         if index.key == "slice" or value.type.child is None:
-            what = "a slice of a list" if index.key == "slice" else f"{describe(node)} of {value.type}"
+            what = f"a slice of {value.type}" if index.key == "slice" else f"{describe(node)} of {value.type}"
             raise NotSupportedError(f"{what} is not supported", span=span_of(node))
         return lists.element(self, value, self.bind(index), span_of(node))
 

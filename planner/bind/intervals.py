@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudb.calendar import MICROSECONDS_A_DAY
-from gpudb.errors import NotSupportedError
 from gpudb.functions import lookup
 from gpudb.functions.interval_values import UNITS
 from gpudb.planner.bind.casts import cast
@@ -49,12 +48,32 @@ def shifted(context: Context, name: str, moment: Expression, interval: Expressio
     return Call(overload.result, function.name, arguments, overload, span=span)
 
 
+_LATER = """(CASE WHEN interval_months(i) = 0 AND interval_days(i) = 0 THEN {}
+    ELSE timezone(zone, timezone(zone, {}) {s} interval_of(interval_months(i), interval_days(i), 0)) END)"""
+_AFTER = "timezone('UTC', timezone('UTC', {}) {s} interval_of(0, 0, interval_microseconds(i)))"
+
+
+def _moved(sign: str, extreme: str, order: str) -> str:
+    """SQL of x + or - i in a zone; see `_shifted_moment`."""
+    later, after = _LATER.replace("{s}", sign), _AFTER.replace("{s}", sign)
+    backwards = later.replace("{}", after.format("x"))
+    forwards = after.format(later.replace("{}", "x"))
+    parts = "interval_months(i), interval_days(i), interval_microseconds(i)"
+    return f"CASE WHEN {extreme}({parts}) {order} 0 THEN {backwards} ELSE {forwards} END"
+
+
+_MOVED = _moved("+", "least", "<")
+_MOVED_BACK = _moved("-", "greatest", ">")
+
+
 def _shifted_moment(
     context: Context, name: str, moment: Expression, interval: Expression, span: Span | None
 ) -> Expression:
     """Months and days go by the session's clocks, microseconds by UTC: those come last, but first where anything goes back."""
+    zone = str(context.settings.get("timezone", UTC))
     if not isinstance(interval, Literal):
-        raise NotSupportedError(f"an INTERVAL beside a {TIMESTAMPTZ} must be a constant", span=interval.span or span)
+        sql = _MOVED if name == "add" else _MOVED_BACK
+        return spelled(context, sql, span, x=moment, i=interval, zone=Literal(VARCHAR, zone))
     context.consume(interval)
     value = interval.value
     if value is None:
@@ -63,7 +82,6 @@ def _shifted_moment(
     back = [-part for part in (value.months, value.days, value.microseconds)]
     if min(back if name == "subtract" else [-part for part in back]) < 0:
         parts.reverse()
-    zone = str(context.settings.get("timezone", UTC))
     for where, part in parts:
         if part == Interval():
             continue
@@ -159,6 +177,27 @@ def interval_of_unit(context: Context, unit: str, number: Expression) -> Express
     amount = f"round(n * {factor})::BIGINT" if rounded else f"trunc(n)::BIGINT * {factor}"
     parts = ", ".join(amount if field == part else "0" for part in ("months", "days", "microseconds"))
     return spelled(context, f"interval_of({parts})", number.span, n=number)
+
+
+def _between(stop: str, start: str) -> tuple[str, str]:
+    """SQL of the whole days by a zone's clocks from one moment to a later one, and of the time that passed after them."""
+    days = f"((epoch_us(timezone(zone, {stop})) - epoch_us(timezone(zone, {start}))) // 86400000000)"
+    moved = f"epoch_us(timezone(zone, timezone(zone, {start}) + interval_of(0, {days}, 0)))"
+    return days, f"(epoch_us({stop}) - CASE WHEN {days} = 0 THEN epoch_us({start}) ELSE {moved} END)"
+
+
+_FORWARDS, _BACKWARDS = _between("x", "y"), _between("y", "x")
+_DIFFERENCE = f"""CASE WHEN x >= y THEN interval_of(0, {_FORWARDS[0]}, {_FORWARDS[1]})
+    ELSE interval_of(0, -{_BACKWARDS[0]}, -{_BACKWARDS[1]}) END"""
+
+
+def difference_of_moments(context: Context, stop: Expression, start: Expression, span: Span | None) -> Expression:
+    """TIMESTAMPTZ - TIMESTAMPTZ, by the session's clocks."""
+    zone = str(context.settings.get("timezone", UTC))
+    if zone == UTC:
+        place = Literal(VARCHAR, UTC)
+        return difference(context, _at(place, stop, span), _at(place, start, span), span)
+    return spelled(context, _DIFFERENCE, span, x=stop, y=start, zone=Literal(VARCHAR, zone))
 
 
 def difference(context: Context, stop: Expression, start: Expression, span: Span | None) -> Expression:

@@ -28,14 +28,18 @@ from gpudb.types import BIGINT, BOOLEAN, INTEGER, SqlType, list_of
 if TYPE_CHECKING:
     from gpudb.planner.bind.expressions import ExpressionBinder
 
+_END = (1 << 62) - 1  # of a slice that has none
 _MAKERS = frozenset(("list_value", "list_pack", "array_value"))
 _LENGTHS = frozenset(("len", "length", "array_length"))
 _ELEMENTS = frozenset(("list_extract", "list_element", "array_extract"))
 _CONTAINS = frozenset(("list_contains", "list_has", "array_contains", "array_has", "contains"))
 _POSITIONS = frozenset(("list_position", "list_indexof", "array_position", "array_indexof"))
+_SLICES = frozenset(("list_slice", "array_slice"))
 _CONCATENATIONS = frozenset(("list_concat", "list_cat", "array_concat", "array_cat"))
 _SERIES = ("range", "generate_series")
-_ONLY_LISTS = _ELEMENTS | _CONTAINS - {"contains"} | _POSITIONS | _CONCATENATIONS | {"array_length", "list_product"}
+_ONLY_LISTS = (
+    _ELEMENTS | _CONTAINS - {"contains"} | _POSITIONS | _CONCATENATIONS | _SLICES | {"array_length", "list_product"}
+)
 NAMES = tuple(sorted(_MAKERS | _ONLY_LISTS))
 
 
@@ -53,6 +57,8 @@ def list_call(binder: ExpressionBinder, name: str, arguments: list[Expression], 
         return None
     if name in _CONCATENATIONS:
         return _concatenation(binder, name, arguments, span)
+    if name in _SLICES and 3 <= len(arguments) <= 4 and arguments[0].type.child is not None:
+        return sliced(binder, arguments[0], [*arguments[1:]], span)
     wanted = 1 if name in (*_LENGTHS, "list_product") else 2 if name in _ELEMENTS | _CONTAINS | _POSITIONS else None
     if wanted is None:
         return None
@@ -158,6 +164,21 @@ def element(binder: ExpressionBinder, value: Expression, number: Expression, spa
     sql = "CASE WHEN i > 0 THEN i - 1 WHEN i < 0 THEN n + i END"
     place = expand(binder, (("i", "n"), sql), [at, length(value)], span)
     return element_at(value, place, span)
+
+
+def sliced(
+    binder: ExpressionBinder, value: Expression, given: list[Expression | None], span: Span | None
+) -> Expression:
+    """x[begin:end:step]; what is left out is the first, the last and 1."""
+    places: list[Expression] = []
+    for number, left_out in zip((*given, None, None, None)[:3], (1, _END, 1), strict=True):
+        if number is None:
+            places.append(Literal(BIGINT, left_out))
+            continue
+        if implicit_cost(binder.context, number, "BIGINT") is None:
+            raise BindError(f"a place in a list is a number, not {number.type}", span=number.span or span)
+        places.append(cast(binder.context, number, BIGINT))
+    return _called(functions.slices(value.type), [value, *places], span)
 
 
 def product(binder: ExpressionBinder, value: Expression, span: Span | None) -> Expression:

@@ -119,6 +119,8 @@ FRAME_ENDS = ("UNBOUNDED PRECEDING", "{} PRECEDING", "CURRENT ROW", "{} FOLLOWIN
 
 OPPOSITES = {"=": "<>", "<>": "=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
+_SLICE = ("this", "expression", "step")  # its parts in a sqlglot tree
+
 
 class _Printer:
     """Trees to text; one method per kind of node that is no operator."""
@@ -392,6 +394,10 @@ class _Printer:
 
     def print_bracket(self, node: Any) -> str:
         return f"{self.print(node.this)}[{self.list(node.expressions)}]"
+
+    def print_slice(self, node: Any) -> str:
+        begin, end, step = ("" if part is None else self.print(part) for part in map(node.args.get, _SLICE))
+        return f"{begin}:{end}" if not step else f"{begin}:{end or '-'}:{step}"
 
     def print_anonymous(self, node: Any) -> str:
         name = str(node.this)

@@ -11,6 +11,7 @@ from gpudb.planner.bind.context import Context, join_spans
 from gpudb.planner.bind.intervals import (
     comparable,
     difference,
+    difference_of_moments,
     negated_interval,
     scaled_interval,
     shifted,
@@ -121,6 +122,9 @@ def _unsigned_arithmetic(
         return arithmetic(context, name, cast(context, left, BIGINT), cast(context, right, BIGINT)) if narrow else None
     if name in BITWISE:
         wide = _SIGNED[type_.kind]
+        if name == "shift_right" and wide == HUGEINT:
+            sql = "CASE WHEN n > 63 THEN 0::UBIGINT ELSE (x::HUGEINT // (1::HUGEINT << n))::UBIGINT END"
+            return spelled(context, sql, span, x=cast(context, left, type_), n=cast(context, right, INTEGER))
         left, right = (cast(context, cast(context, side, type_), wide) for side in (left, right))
         return cast(context, _call(context, name, wide, left, right, span), type_)
     return None
@@ -256,8 +260,9 @@ def _date_arithmetic(context: Context, name: str, left: Expression, right: Expre
         one, other = left.type, right.type
         if one == DATE and other == DATE:
             return Call(BIGINT, name, (left, right), span=span)
-        if TIMESTAMPTZ in (one, other):
-            raise NotSupportedError(f"{one} minus {other} is not supported", span=span, hint="cast both to TIMESTAMP")
+        if TIMESTAMPTZ in (one, other) and one.is_temporal and other.is_temporal:
+            left, right = (cast(context, side, TIMESTAMPTZ) for side in (left, right))
+            return difference_of_moments(context, left, right, span)
         if one.is_temporal and other.is_temporal:
             return difference(context, cast(context, left, TIMESTAMP), cast(context, right, TIMESTAMP), span)
     raise _no_operator(name, left, right, span)

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudb.errors import NotSupportedError
 from gpudb.planner.emit.builder import Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.group_keys import GroupKeys, Key
 from gpudb.planner.emit.ranges import register_range
 from gpudb.planner.emit.texts import common_dictionary
-from gpudb.planner.expressions import Span
 from gpudb.program import Operand, PlainSlot
 from gpudb.record import record
 from gpudb.types import RegisterType
@@ -22,10 +20,8 @@ from gpudb.types import RegisterType
 R = RegisterType
 
 
-def build_key(emitter: ExpressionEmitter, value: Value, null_equal: bool, span: Span | None) -> Value:
+def build_key(emitter: ExpressionEmitter, value: Value, null_equal: bool) -> Value:
     """A key of the build side as keys hold it: decoded, and never NULL unless NULL equals NULL."""
-    if value.sql.kind == "INTERVAL":
-        raise NotSupportedError("a join by an INTERVAL is not supported", span=span)
     value = emitter.decoded(value) if not value.sql.is_coded else value
     if value.sql.kind == "BOOLEAN":  # both, whatever is there: a probe's truth value is not tested for lying inside
         value = replace(value, low=0, high=1)

@@ -21,6 +21,7 @@ from gpudb.planner.emit.builder import PipelineBuilder, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter
 from gpudb.planner.emit.join_keys import JoinKeys, build_key
 from gpudb.planner.emit.nearest import Nearest
+from gpudb.planner.emit.order_words import comparable_value
 from gpudb.planner.emit.streams import LazyValues, Left, Stream
 from gpudb.planner.expressions import Column, Expression, conjuncts
 from gpudb.planner.logical import ASOF, Aggregate, Filter, Join, Kept, Limit, Node, Project, Sort, Values
@@ -140,7 +141,7 @@ class JoinEmitter:
         stream = self.query.stream(node.left)
         self.query.grouping = outer
         emitter = stream.emitter()
-        keys = [emitter.value(left) for left, _, _ in node.keys]
+        keys = [comparable_value(emitter, emitter.value(left)) for left, _, _ in node.keys]
         if node.kind in ASOF:
             return self._nearest(node, number, stream, keys)
         if not by_pairs:
@@ -188,7 +189,8 @@ class JoinEmitter:
         stream.alive = alive
         stream.compact()
         emitter = stream.emitter()
-        values = [build_key(emitter, emitter.value(right), null, right.span) for _, right, null in node.keys]
+        rights = [(comparable_value(emitter, emitter.value(right)), null) for _, right, null in node.keys]
+        values = [build_key(emitter, value, null) for value, null in rights]
         keys = JoinKeys.plan(values, stream.row_bound)
         wanted = sorted(k - width for k in self._read(node) if width <= k < node.width)
         words = [Value(BIGINT, R.I64, word) for word in keys.words(emitter, values)]

@@ -12,6 +12,15 @@ from gpudb.types import BIGINT, HUGEINT, RegisterType
 R = RegisterType
 
 
+def comparable_value(emitter: ExpressionEmitter, value: Value) -> Value:
+    """A value that is equal and ordered as it is: an INTERVAL as its length, others as they are."""
+    if value.sql.kind != "INTERVAL":
+        return value
+    bits = emitter.builder.vector(emitter.in_register(value, R.I128))
+    length = emitter.builder.make("interval_order:SPAN", R.I128, bits)
+    return Value(HUGEINT, R.I128, length, value.valid, *HUGEINT.bounds, is_null=value.is_null)
+
+
 def sort_words(emitter: ExpressionEmitter, value: Value, descending: bool, nulls_first: bool) -> list[Value]:
     """Order words of an ORDER BY term, most significant first; NULL has a word of its own where it can occur."""
     builder = emitter.builder
@@ -20,9 +29,7 @@ def sort_words(emitter: ExpressionEmitter, value: Value, descending: bool, nulls
         return Value(BIGINT, R.I64, operand, None)
 
     words: list[Value] = []
-    if value.sql.kind == "INTERVAL":
-        bits = builder.vector(emitter.in_register(value, R.I128))
-        value = Value(HUGEINT, R.I128, builder.make("interval_order:SPAN", R.I128, bits), value.valid, *HUGEINT.bounds)
+    value = comparable_value(emitter, value)
     if value.sql.is_coded:
         parts = [builder.make("Convert", R.I64, builder.vector(emitter.ranks(value)))]
     else:

@@ -13,13 +13,14 @@ from typing import Any
 
 from gpudb.catalog import Catalog
 from gpudb.errors import NotSupportedError
+from gpudb.functions import lookup
 from gpudb.opcodes.table import CODES
 from gpudb.planner.emit.aggregates import GREATEST_WORD, Accumulators, Feed, Finish
 from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter, common_form
 from gpudb.planner.emit.group_keys import GroupKeys, make_key
 from gpudb.planner.emit.joins import EVERY, JoinEmitter, Rows
-from gpudb.planner.emit.order_words import sort_words, top_word
+from gpudb.planner.emit.order_words import comparable_value, sort_words, top_word
 from gpudb.planner.emit.ranges import integer_register
 from gpudb.planner.emit.recursion import recursion
 from gpudb.planner.emit.set_operations import both_sides, counted_groups
@@ -28,7 +29,7 @@ from gpudb.planner.emit.streams import LazyValues, Left, Stream
 from gpudb.planner.emit.tuples import TupleKeys
 from gpudb.planner.emit.unnested import unnested
 from gpudb.planner.emit.windows import WindowEmitter
-from gpudb.planner.expressions import AggregateCall, Expression, Literal, conjuncts
+from gpudb.planner.expressions import AggregateCall, Call, Column, Expression, Literal, conjuncts
 from gpudb.planner.logical import (
     ROW_NUMBER,
     Aggregate,
@@ -80,7 +81,7 @@ from gpudb.program import (
     TupleColumn,
 )
 from gpudb.record import replace
-from gpudb.types import BIGINT, RegisterType
+from gpudb.types import BIGINT, HUGEINT, RegisterType
 
 R = RegisterType
 MOST_TRIED = 2  # joins whose build sides turn out to have repeated keys, one by one
@@ -502,11 +503,11 @@ class QueryEmitter:
     # ------------------------------------------------------------------------------------------- groups
 
     def _aggregate(self, node: Aggregate) -> Callable[[], Stream]:
+        if any(key.type.kind == "INTERVAL" for key in node.keys):
+            return lambda: self.stream(grouped_by_length(node))
         stream = self.stream(node.input)
         emitter = stream.emitter()
         key_values = [emitter.value(key) for key in node.keys]
-        if any(value.sql.kind == "INTERVAL" for value in key_values):
-            raise NotSupportedError("GROUP BY an INTERVAL is not supported: '1 month' equals '30 days'")
         keys = GroupKeys.plan([make_key(emitter, value) for value in key_values], stream.row_bound)
         one = not node.keys
         accumulators = Accumulators(one, stream.row_bound, self.exact)
@@ -573,14 +574,12 @@ class QueryEmitter:
         stream = self.stream(node.input)
         emitter = stream.emitter()
         values = [emitter.value(key) for key in node.keys]
-        arguments = [emitter.value(a) for a in call.arguments]
+        arguments = [comparable_value(emitter, emitter.value(a)) for a in call.arguments]
         alive = stream.alive
         if call.filter is not None:
             alive = stream.builder.both(alive, emitter.true(call.filter))
         for argument in arguments:
             alive = stream.builder.both(alive, argument.valid)
-        if any(value.sql.kind == "INTERVAL" for value in arguments):
-            raise NotSupportedError("DISTINCT INTERVALs are not supported: '1 month' equals '30 days'")
         inner_keys = [make_key(emitter, value) for value in (*values, *arguments)]
         inner = GroupKeys.plan(inner_keys, stream.row_bound)
         located = inner.locate(emitter, [*values, *arguments], alive)
@@ -637,6 +636,28 @@ class QueryEmitter:
         step, _ = self.emit(Stream(reader, outputs, None, bound), outputs)
         index = keys.probe(emitter, values, alive, table)
         return index, tuple(TupleColumn(step, 1 + k, value.sql) for k, value in enumerate(values))
+
+
+def grouped_by_length(node: Aggregate) -> Node:
+    """Groups of INTERVALs as groups of what they compare by: '1 month' equals '30 days'.  Each has its first row's INTERVAL."""
+    function = lookup("interval_order")
+    assert function is not None, "the registry has interval_order"
+    keys: list[Expression] = []
+    firsts: list[AggregateCall] = []
+    values: list[Expression] = []
+    for place, key in enumerate(node.keys):
+        column: Expression = Column(key.type, place, node.columns[place][0])
+        if key.type.kind == "INTERVAL":
+            column = Column(key.type, len(node.columns) + len(firsts), node.columns[place][0])
+            firsts.append(AggregateCall(key.type, "first", (key,)))
+            key = Call(HUGEINT, "interval_order", (key,), function.overloads[0])
+        keys.append(key)
+        values.append(column)
+    rest = [Column(sql, place, name) for place, (name, sql) in enumerate(node.columns)][len(keys) :]
+    names = [(name, key.type) for (name, _), key in zip(node.columns, keys, strict=False)]
+    columns = (*names, *node.columns[len(keys) :], *((f"first{k}", call.type) for k, call in enumerate(firsts)))
+    inner = replace(node, columns=columns, keys=tuple(keys), aggregates=(*node.aggregates, *firsts))
+    return Project(node.columns, inner, (*values, *rest))
 
 
 PLAIN_OPERAND = Operand(PLAIN, 0)
