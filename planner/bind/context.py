@@ -52,6 +52,7 @@ class Context:
     volatile          the plan holds the time of binding, and must not be used again
     draws             from sequences; see `Statement.draws`
     row_number        of a row whose DEFAULT is bound
+    inserted          the SELECT whose rows an INSERT adds, all of them, as sqlglot tree
     star_column       the column that COLUMNS(...) stands for, while an item of a select list is bound with each in turn
     recursions        in how many recursive CTEs' steps we are
     began             when this binding began, in microseconds since 1970-01-01 UTC
@@ -68,6 +69,7 @@ class Context:
     volatile: bool = False
     draws: list[tuple[str, str]] = field(default_factory=list)
     row_number: Expression | None = None
+    inserted: Any = None
     outer: list[Enclosing] = field(default_factory=list)
     open_views: tuple[str, ...] = ()
     recursions: int = 0

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sqlglot import exp
+
 from gpudb.catalog import Sequence, qualified
 from gpudb.errors import BindError, CatalogError, Error, NotSupportedError
 from gpudb.planner.bind.casts import cast
 from gpudb.planner.bind.context import Context, span_of
 from gpudb.planner.bind.operators import arithmetic
 from gpudb.planner.bind.random_uuids import is_random
-from gpudb.planner.expressions import Column, Expression, Literal, Span
+from gpudb.planner.expressions import Expression, Frame, Literal, Span, WindowCall
 from gpudb.planner.parse import parse
 from gpudb.planner.tokens import FUNCTION, plain
 from gpudb.types import BIGINT, SqlType
@@ -48,16 +50,37 @@ def bind_sequence_call(binder: ExpressionBinder, name: str, node: Any, place: Sp
     context.volatile = True
     if binder.clause == "DEFAULT":
         return Literal(BIGINT, found.next, span=place)
-    if name == "nextval" and (binder.scope.columns or context.outer or context.recursions):
-        raise NotSupportedError(
-            "nextval over the rows of a table is not supported", span=place, hint="make it the DEFAULT of a column"
-        )
     if context.open_views:
         raise NotSupportedError(f"{name} in a view is not supported", span=place)
     literal = binder.context.literal(*_start(arguments[0]))
     if literal is not None:
         context.consume(literal)
+    if name == "nextval" and (binder.scope.columns or context.outer or context.recursions):
+        return _numbered_rows(binder, found, node, place)
     return drawn(context, name, found, place)
+
+
+def _numbered_rows(binder: ExpressionBinder, sequence: Sequence, node: Any, place: Span | None) -> Expression:
+    """nextval in the columns of the SELECT whose rows an INSERT adds: these are counted, and as many numbers given out."""
+    inserted = binder.context.inserted
+    places = inserted is not None and binder.windows is not None and node.find_ancestor(exp.Select) is inserted
+    if not places or any(plain(str(call.this)).lower() == "unnest" for call in inserted.find_all(exp.Anonymous)):
+        raise NotSupportedError(
+            "nextval over rows is supported in the columns of INSERT ... SELECT without DISTINCT, GROUP BY, LIMIT and UNNEST",
+            span=place,
+            hint="make it the DEFAULT of a column",
+        )
+    row = WindowCall(BIGINT, "row_number", (), (), (), (), Frame())
+    number = arithmetic(binder.context, "subtract", row, Literal(BIGINT, 1))
+    return numbered_values(binder.context, sequence, number, BIGINT)
+
+
+_FEWER_ROWS = ("distinct", "group", "having", "qualify", "limit", "offset", "fetch")  # than those that were numbered
+
+
+def keeps_its_rows(select: Any) -> bool:
+    """Whether each row that a SELECT's columns are computed of comes out."""
+    return select.key == "select" and not any(select.args.get(part) for part in _FEWER_ROWS)
 
 
 def _start(node: Any) -> tuple[int, Span]:
@@ -97,7 +120,7 @@ def sequence_of_default(context: Context, sql: str | None) -> Sequence | None:
 _MARKED = tuple(FUNCTION + name for name in NAMES)
 
 
-def numbered_values(context: Context, sequence: Sequence, number: Column, type_: SqlType) -> Expression:
+def numbered_values(context: Context, sequence: Sequence, number: Expression, type_: SqlType) -> Expression:
     """What each of an INSERT's rows gets of a sequence; `number` counts the rows from 0."""
     if any(name == sequence.name for _, name in context.draws):
         raise NotSupportedError(f"a sequence that is asked for in two places is not supported: {plain(sequence.name)}")

@@ -18,7 +18,13 @@ from gpudb.planner.bind.query import QueryBinder
 from gpudb.planner.bind.random_uuids import is_random
 from gpudb.planner.bind.relations import unique_columns
 from gpudb.planner.bind.scope import Scope
-from gpudb.planner.bind.sequences import bind_sequence, numbered_values, refused_default, sequence_of_default
+from gpudb.planner.bind.sequences import (
+    bind_sequence,
+    keeps_its_rows,
+    numbered_values,
+    refused_default,
+    sequence_of_default,
+)
 from gpudb.planner.bind.upserts import bind_upsert
 from gpudb.planner.bind.views import own_plan
 from gpudb.planner.expressions import Column, Expression, Literal, Span
@@ -169,6 +175,8 @@ class StatementBinder:
         if source.key == "values" and source.args.get("alias") is None:
             plan = self.insert_values(source, layout, ordinals, span)
         else:
+            plain_insert = tree.args.get("conflict") is None and tree.args.get("alternative") is None
+            self.context.inserted = source if plain_insert and keeps_its_rows(source) else None
             plan = binder.bind(source)
         if tree.args.get("by_name"):
             if target.key == "schema":
