@@ -173,7 +173,7 @@ def _create(tokens: list[Token], sql: str) -> Any:
     if kind in ("temp", "temporary", "recursive") and word_of(tokens[min(start + 1, len(tokens) - 1)]) == "view":
         raise NotSupportedError(f"CREATE {kind.upper()} VIEW is not supported", span=span_of_token(tokens[start]))
     if kind == "type":
-        return _create_type(tokens, start)
+        return _create_type(tokens, start, sql)
     if kind not in ("view", "schema", "sequence"):
         return _tree(tokens, sql)
     index = _words(tokens, start + 1, "if", "not", "exists")
@@ -203,8 +203,8 @@ def _create(tokens: list[Token], sql: str) -> Any:
     return Command("create_view", parts, spans)
 
 
-def _create_type(tokens: list[Token], start: int) -> Any:
-    """CREATE TYPE name AS ENUM ('a', 'b')."""
+def _create_type(tokens: list[Token], start: int, sql: str) -> Any:
+    """CREATE TYPE name AS ENUM ('a', 'b'), or of the values of a query."""
     index = _words(tokens, start + 1, "if", "not", "exists")
     name = _name_at(tokens, index, "name of a type")
     span = span_of_token(tokens[index])
@@ -214,12 +214,16 @@ def _create_type(tokens: list[Token], start: int) -> Any:
         raise NotSupportedError("CREATE TYPE of anything but ENUM (...) is not supported", span=span)
     closing = closing_of(tokens, place)
     items = tokens[place + 1 : closing]
+    parts = {"name": name, "exists": index > start + 1, "replace": start > 1}
+    if items and word_of(items[0]) in _QUERY_STARTS - _CHANGE_STARTS:
+        _expect_end(tokens, closing + 1)
+        query = sql[items[0].start : items[-1].end + 1]
+        return Command("create_type", {**parts, "sql": query}, {"name": span})
     texts, commas = items[::2], items[1::2]
     if any(one.token_type != TokenType.STRING for one in texts) or any(word_of(one) != "," for one in commas):
         raise NotSupportedError("an ENUM of anything but texts is not supported", span=span)
     _expect_end(tokens, closing + 1)
-    parts = {"name": name, "values": [one.text for one in texts], "exists": index > start + 1, "replace": start > 1}
-    return Command("create_type", parts, {"name": span})
+    return Command("create_type", {**parts, "values": [one.text for one in texts]}, {"name": span})
 
 
 def _sequence_options(tokens: list[Token], index: int) -> dict[str, Any]:

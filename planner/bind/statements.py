@@ -1,4 +1,7 @@
-"""Statements that are no queries, and EXPLAIN, DESCRIBE and COPY around one."""
+"""Statements that are no queries, and EXPLAIN, DESCRIBE and COPY around one.
+
+Past 600 lines: one class that has a method for each kind of statement, and those share how names and rows are read.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from gpudb.planner.bind.context import Context, catalog_name, not_found, span_of
 from gpudb.planner.bind.defaults import bound_default, default_sql, default_value
 from gpudb.planner.bind.expressions import ExpressionBinder
 from gpudb.planner.bind.merges import MergeBinder
+from gpudb.planner.bind.ordered_aggregates import spelled_out
 from gpudb.planner.bind.query import QueryBinder
 from gpudb.planner.bind.random_uuids import is_random
 from gpudb.planner.bind.relations import unique_columns
@@ -33,7 +37,7 @@ from gpudb.planner.parse import Command
 from gpudb.planner.statements import Statement
 from gpudb.planner.tokens import plain
 from gpudb.planner.type_names import KNOWN_TYPES, TYPE_NAMES
-from gpudb.types import BIGINT, INTEGER, SqlType
+from gpudb.types import BIGINT, INTEGER, VARCHAR, SqlType
 
 _QUERIES = frozenset("select union values subquery table except intersect pivot".split())
 _FORMATS = {"csv": "csv", "tsv": "csv", "parquet": "parquet", "arrow": "arrow", "ipc": "arrow", "feather": "arrow"}
@@ -451,8 +455,21 @@ class StatementBinder:
         known = name.lower() in TYPE_NAMES or name.lower() in KNOWN_TYPES or self.context.catalog.enum(name) is not None
         if known and not parts["exists"]:
             raise CatalogError(f"type already exists: {name}", span=span)
-        values = checked_enum(parts["values"], span).values
+        values = self.found_texts(name, parts["sql"], span) if "sql" in parts else parts["values"]
+        values = checked_enum(values, span).values
         return statements.CreateType(Enum(name, values), parts["exists"])
+
+    def found_texts(self, name: str, sql: str, span: Span | None) -> list[str]:
+        """The values of a query's only column as texts, each once and without NULL, in order of their first rows."""
+        plan = own_plan(self.context, View(name, (), sql))
+        if len(plan.columns) != 1:
+            raise BindError(f"an ENUM wants a query of one column, not {len(plan.columns)}", span=span)
+        self.context.volatile = True
+        (column, type_), rows = plan.columns[0], self.context.raw_values()
+        text = cast(self.context, Column(type_, 0, column), VARCHAR)
+        texts = Project(((column, VARCHAR),), plan, (text,))
+        found = self.context.catalog.values_of(spelled_out(self.context, texts), rows)
+        return [value for value in dict.fromkeys(found) if value is not None]
 
     def command_drop_type(self, command: Command) -> Statement:
         name, span = command.parts["name"], command.spans["name"]
