@@ -11,11 +11,31 @@ DEVICE uint64 hash_step(uint64 hash, uint64 word) {
 /// First word of an entry that a lane took and then did not need, as another lane had inserted the same key: never a group.
 #define UNUSED_ENTRY (-0x7FFFFFFFFFFFFFFFll - 1)
 
+/// Whether an entry's first word, the first row, is a group's: some row had its key.
+DEVICE bool is_group(int64 first_row) { return first_row != 0x7FFFFFFFFFFFFFFFll && first_row != UNUSED_ENTRY; }
+
+/// The hash of a key of so many words, `step` apart.
+DEVICE uint64 key_hash(const int64* key, int64 words, int64 step) {
+    uint64 hash = 0;
+    for (int64 w = 0; w < words; ++w) hash = hash_step(hash, uint64(key[w * step]));
+    return hash;
+}
+
+/// Entries in use of a table with keys; a lane that found it full has counted its own too.
+DEVICE int64 entries_of(const GroupTable& table) { return *table.used < table.capacity ? *table.used : table.capacity; }
+
+/// The hashes of so many keys, one after the other; asks for their heads in a table, which is not one of numbers.
+DEVICE void hash_ahead(const GroupTable& table, const int64* keys, int64 count, uint64* hash) {
+    for (int64 k = 0; k < count; ++k) {
+        hash[k] = key_hash(keys + k * table.key_words, table.key_words, 1);
+        PREFETCH(table.heads + (hash[k] & uint64(table.head_mask)));
+    }
+}
+
 /// The entry of a key, inserted if it is new; -1 if the table is full.  `key` has key_words words, `step` apart.
 DEVICE int64 find_or_insert(const GroupTable& table, const int64* key, int64 step) {
     const int64 words = table.key_words;
-    uint64 hash = 0;
-    for (int64 w = 0; w < words; ++w) hash = hash_step(hash, uint64(key[w * step]));
+    const uint64 hash = key_hash(key, words, step);
     const uint64 tag = hash & 0xFFFFFFFF00000000ull;
     int64 fresh = -1;
     for (uint64 slot = hash & uint64(table.head_mask);; slot = (slot + 1) & uint64(table.head_mask)) {
@@ -56,11 +76,26 @@ NOINLINE uint32 insert_number(const GroupTable& table, uint32 number) {
     return seen;
 }
 
-/// The entry of a key of any table with keys, inserted if it is new; -1 if the table is full.
-DEVICE int64 entry_of(const GroupTable& table, const int64* key) {
-    if (table.numbers == 0) return find_or_insert(table, key, 1);
-    const uint32 head = ((const uint32*)table.heads)[*key];
-    return int64(head ? head : insert_number(table, uint32(*key))) - 1;
+/// The entry of a key of any table with keys while other lanes insert other keys; -1 where it has none.
+DEVICE int64 entry_of(const GroupTable& table, const int64* key, uint64 hash) {
+    if (table.numbers) return int64(volatile_load((const uint32*)table.heads + *key)) - 1;
+    for (uint64 slot = hash & uint64(table.head_mask);; slot = (slot + 1) & uint64(table.head_mask)) {
+        const uint64 head = volatile_load(table.heads + slot);
+        if (head == 0) return -1;
+        if ((head ^ hash) >> 32) continue;
+        const int64 entry = int64(head & 0xFFFFFFFFull) - 1;
+        bool same = true;
+        for (int64 w = 0; w < table.key_words; ++w) same &= volatile_load(table.keys + entry * table.key_words + w) == key[w];
+        if (same) return entry;
+    }
+}
+
+/// Makes an entry, whose key is written and not yet in the table, one that is found, while other lanes do so for other keys.
+DEVICE void enter(const GroupTable& table, int64 entry, uint64 hash) {
+    if (table.numbers) { ((uint32*)table.heads)[table.keys[entry]] = uint32(entry + 1); return; }
+    const uint64 head = (hash & 0xFFFFFFFF00000000ull) | uint64(entry + 1);
+    uint64 slot = hash & uint64(table.head_mask);
+    while (compare_and_swap(table.heads + slot, 0, head) != 0) slot = (slot + 1) & uint64(table.head_mask);
 }
 
 /// r[p0] = group of the key number in r[p1]; the number past the last is the trash group's.  Every lane must get here.
@@ -104,11 +139,7 @@ DEVICE void op_GroupFind(Tile& tile, const Instruction& ins) {
     int last_row = -1;
     if (LANES == 1) {  // the heads come from L2 or beyond: ask for all of a tile's before the first is needed
         const uint64 mask = uint64(table.head_mask);
-        for (int i = 0; i < rows; ++i) {
-            uint64 hash = 0;
-            for (int64 w = 0; w < table.key_words; ++w) hash = hash_step(hash, uint64(keys[w * step + i]));
-            PREFETCH(table.heads + (hash & mask));
-        }
+        for (int i = 0; i < rows; ++i) PREFETCH(table.heads + (key_hash(keys + i, table.key_words, step) & mask));
     }
     EACH_ROW(i, rows) {
         if (!alive[i]) { out[i] = uint32(table.capacity); continue; }

@@ -37,6 +37,7 @@ extern __shared__ __align__(16) unsigned char gpudb_shared[];
 #define VECTORISE
 #define UNROLL _Pragma("unroll")
 #define PREFETCH(address)
+#define AHEAD 1
 #define PRIVATE_TABLES 0
 #define RADIX_BITS 4
 #define GRAB 1
@@ -84,6 +85,7 @@ void run_blocks(void (*run)(const void*, int64, int64), const void* arguments, i
 #define LANE gpudb_lane()
 #define LANES GPUDB_LANES
 #define PACK 8
+#define AHEAD 1
 #define PRIVATE_TABLES 0
 #define RADIX_BITS 4
 #define GRAB 1
@@ -103,6 +105,7 @@ DEVICE void sync_lanes(const char* file = __builtin_FILE(), int line = __builtin
 #define LANE 0
 #define LANES 1
 #define PACK 1
+#define AHEAD 16  // entries of a table that are looked up together, so that their cache lines come at once
 #define PRIVATE_TABLES 1
 #define RADIX_BITS 8
 #define GRAB 8
@@ -180,7 +183,8 @@ DEVICE float64 exact_fmod(float64 x, float64 y) { return __builtin_fmod(x, y); }
 #endif
 
 // What other blocks may write meanwhile must not come from a cache of this one's multiprocessor.
-template <class T> DEVICE T shared_load(const T* where) { return PRIVATE_TABLES ? *where : *(const volatile T*)where; }
+template <class T> DEVICE T volatile_load(const T* where) { return *(const volatile T*)where; }
+template <class T> DEVICE T shared_load(const T* where) { return PRIVATE_TABLES ? *where : volatile_load(where); }
 
 // State of a group table is private to a block where PRIVATE_TABLES is 1, else shared by all lanes of all blocks.
 DEVICE void accumulate_add(int64* where, int64 value) {

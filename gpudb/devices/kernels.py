@@ -26,7 +26,9 @@ from gpudb.types import RegisterType, SqlType
 
 R = RegisterType
 FIRST_CAPACITY = 4096  # entries of a new hash or indexed table
-GROWTH = 8
+GROWTH = 8  # times the room, at most, of a table that was full
+GROWTH_OF_DISTINCT = 64  # and where almost every row so far was a new group,
+DISTINCT = 31 / 32  # such a share of them at least
 COPIES_BYTES = 1 << 17  # group tables up to this size are kept four times, so that runs of one group do not wait
 MOST_TOP_ROWS = 1 << 14  # of ORDER BY with LIMIT that a block keeps a heap of
 SMALL_SORT_ROWS = 256  # sorted in one launch: 0.03-0.07 ms for one to four words, where radix passes take 0.06-0.27
@@ -338,12 +340,6 @@ class KernelDevice:
     def _new_table(self, sink: GroupSink, capacity: int, copies: int, run: Run) -> GroupState:
         stride = len(sink.words)
         groups = capacity + 1
-        heads = head_bytes = 0
-        if sink.kind == "hash":
-            heads = 1 << (2 * capacity - 1).bit_length()
-            head_bytes = heads * 8
-        if sink.kind == "indexed":
-            head_bytes = (sink.capacity + 1) * 4
         arrays: dict[str, Any] = {"words": self.held(run, copies * groups * stride * 8), "used": self.zeros(16)}
         initial = self.from_host(np.array([w[1] for w in sink.words], np.int64))
         self.launch(
@@ -358,7 +354,7 @@ class KernelDevice:
         )
         if sink.key_words:
             arrays["keys"] = self.held(run, groups * sink.key_words * 8)
-            arrays["heads"] = self.held(run, head_bytes, zero=True)
+            arrays["heads"] = self.held(run, self._head_bytes(sink, capacity), zero=True)
         table = structs.GroupTable(
             words=self.address(arrays["words"]),
             keys=self.address(arrays.get("keys")),
@@ -368,26 +364,53 @@ class KernelDevice:
             capacity=capacity,
             copies=copies,
             key_words=sink.key_words,
-            head_mask=max(0, heads - 1),
+            head_mask=self._head_bytes(sink, capacity) // 8 - 1 if sink.kind == "hash" else 0,
             numbers=sink.capacity if sink.kind == "indexed" else 0,
         )
-        if sink.kind == "indexed":
-            self.launch("gpudb_rehash", table, 1)  # which points the number past the last at the trash group
         kinds = self.from_host(np.array([structs.WORD_KINDS[w[0]] for w in sink.words], np.uint8))
         return GroupState(sink, table, arrays, kinds)
 
-    def _grown(self, state: GroupState, run: Run) -> GroupState:
-        """A table with GROWTH times the room and the same entries."""
-        sink, old = state.sink, state.table
-        if old.capacity * GROWTH >= 1 << 32:
+    def _head_bytes(self, sink: GroupSink, capacity: int) -> int:
+        if sink.kind == "hash":
+            return 8 << (2 * capacity - 1).bit_length()
+        return (sink.capacity + 1) * 4 if sink.kind == "indexed" else 0
+
+    def table_bytes(self, sink: GroupSink, capacity: int) -> int:
+        """What one copy of a table of so many groups, and the trash group, takes."""
+        return (capacity + 1) * (len(sink.words) + sink.key_words) * 8 + self._head_bytes(sink, capacity)
+
+    def _entries(self, state: GroupState) -> int:
+        """Entries in use of a table with keys."""
+        return min(int(self.to_host(state.arrays["used"], np.int64, 1)[0]), state.capacity)
+
+    def _grown(self, state: GroupState, expected: float, most: int, run: Run) -> GroupState:
+        """A larger table with the same entries, not yet in its heads.
+
+        It has room for what is expected, at least twice and at most `most` times what it had; less, down to twice, where the
+        statement may not take that much.
+        """
+        sink, entries, least = state.sink, self._entries(state), 2 * state.capacity
+        if least >= 1 << 32:
             raise InternalError("a group table cannot hold more than 2**32 groups")
-        new = self._new_table(sink, int(old.capacity) * GROWTH, 1, run)
-        entries = min(int(self.to_host(state.arrays["used"], np.int64, 1)[0]), int(old.capacity))
+        capacity = min(max(int(expected), least), most * state.capacity, (1 << 32) - 1)
+        while capacity > least and run.ledger.held + self.table_bytes(sink, capacity) > run.ledger.limit:
+            capacity = max(least, capacity // 2)
+        new = self._new_table(sink, capacity, 1, run)
         self.copy(new.arrays["words"], state.arrays["words"], entries * len(sink.words) * 8)
         self.copy(new.arrays["keys"], state.arrays["keys"], entries * sink.key_words * 8)
         self.copy(new.arrays["used"], self.from_host(np.array([entries, 0], np.int64)), 16)
-        self.launch("gpudb_rehash", new.table, 1)
         return new
+
+    def _rehash(self, states: list[GroupState]) -> None:
+        """Enter the entries of tables into their heads; of numbers, the one past the last is the trash group's."""
+        tables = self._tables(states)
+        entries = sum(self._entries(state) for state in states)
+        arguments = structs.RehashLaunch(tables=self.address(tables), num_tables=len(states))
+        self.launch("gpudb_rehash", arguments, self.blocks(entries // self.tile_rows))
+
+    def _tables(self, states: list[GroupState]) -> Any:
+        """Their structs in device memory."""
+        return self.from_host(np.frombuffer(b"".join(bytes(state.table) for state in states), np.uint8))
 
     def copy(self, target: Any, source: Any, size: int) -> None:
         """Copy bytes between device memories."""
@@ -400,73 +423,88 @@ class KernelDevice:
         copies = 4 if sink.kind == "dense" and self.private and 4 * bytes_of_one <= COPIES_BYTES else 1
         count = blocks if self.private else 1
         states = [self._new_table(sink, capacity, copies, run) for _ in range(count)]
+        if sink.kind == "indexed":
+            self._rehash(states)
         done = None
         if sink.key_words:
             done = self.zeros(max(1, tiles))
             arguments.tile_done = self.address(done)
         while tiles:
-            tables = self.from_host(np.frombuffer(b"".join(bytes(s.table) for s in states), np.uint8))
+            tables = self._tables(states)
             arguments.tables = self.address(tables)
             self._go(work, arguments, blocks)
             run.check()
-            if done is None or self.to_host(done, np.uint8, tiles).all():
+            share = 1.0 if done is None else float(self.to_host(done, np.uint8, tiles).mean())
+            if share == 1.0:
                 break
-            for k, state in enumerate(states):
-                if int(self.to_host(state.arrays["used"], np.int64, 1)[0]) >= state.capacity:
-                    states[k] = self._grown(state, run)
+            # Groups come ever more slowly, so all rows have no more than in proportion: a table that only grew by GROWTH had
+            # up to 7 times that room.
+            entries = [self._entries(state) for state in states]
+            expected = [1.2 * count / max(share, 1e-9) for count in entries]
+            most = GROWTH
+            if sum(entries) > DISTINCT * share * sum(part.rows for part in work.parts):
+                # The first table gets room for the others' groups too.  (5 M groups, 2 threads: 1.1 s of processor time, 2.3
+                # with GROWTH and tables that grow again to be merged.)
+                most, expected[0] = GROWTH_OF_DISTINCT, sum(expected)
+            full = [k for k, state in enumerate(states) if entries[k] >= state.capacity]
+            assert full, "a tile that is not done found its table full"
+            for k in full:
+                states[k] = self._grown(states[k], expected[k], most, run)
+            self._rehash([states[k] for k in full])
         if work.into is not None:
             states = [work.into, *states]
         return self._merged(states, run)
 
     def _merged(self, states: list[GroupState], run: Run) -> GroupState:
-        """The first table with all others combined into it, as one copy."""
+        """The first table with all others combined into it, as one copy; takes them out of the list as it goes."""
         first = states[0]
-        if len(states) == 1 and first.table.copies == 1:
+        keyed = first.sink.key_words > 0
+        arguments = structs.MergeLaunch(kinds=self.address(first.kinds), keyed=int(keyed))
+        if not keyed:
+            if len(states) > 1 or first.table.copies > 1:
+                tables = self._tables(states)
+                arguments.tables, arguments.num_tables = self.address(tables), len(states)
+                self.launch("gpudb_merge", arguments, self.blocks(first.capacity // self.tile_rows))
+                first.table.copies = 1
             return first
-        done = self.zeros(len(states) * 8)
-        while True:
-            tables = self.from_host(np.frombuffer(b"".join(bytes(s.table) for s in states), np.uint8))
-            full = self.zeros(8)
-            self.launch(
-                "gpudb_merge",
-                structs.MergeLaunch(
-                    tables=self.address(tables),
-                    kinds=self.address(first.kinds),
-                    full=self.address(full),
-                    done=self.address(done),
-                    num_tables=len(states),
-                    keyed=int(first.sink.key_words > 0),
-                ),
-                1,
-            )
-            for state in states:
-                state.table.copies = 1
-            if not self.to_host(full, np.int64, 1)[0]:
-                break
-            states[0] = self._grown(states[0], run)
-        states[0].table.copies = 1
+        del first  # which need not stay where it grows
+        blocks = self.blocks(sum(self._entries(state) for state in states[1:]) // self.tile_rows)
+        while len(states) > 1:
+            run.check()
+            # One block takes all tables, of which each has few entries; many take one table after the other.
+            count = len(states) if blocks == 1 else 2
+            tables, full = self._tables(states[:count]), self.zeros(8)
+            arguments.tables, arguments.num_tables, arguments.full = self.address(tables), count, self.address(full)
+            self.launch("gpudb_merge", arguments, blocks)
+            if self.to_host(full, np.int64, 1)[0]:
+                most = states[0].capacity + sum(self._entries(state) for state in states[1:])
+                states[0] = self._grown(states[0], most, GROWTH, run)
+                self._rehash(states[:1])
+            else:
+                del states[1:count]
         return states[0]
 
     def order_groups(self, state: GroupState, rows: int, run: Run) -> Emitted:
         """Numbers of the groups that occur, in order of their first row: one u32 column."""
         if state.sink.kind == "one":
             return Emitted(1, [self.zeros(64)], (R.U32,))
-        groups = state.capacity
-        if state.sink.key_words:
-            groups = min(groups, int(self.to_host(state.arrays["used"], np.int64, 1)[0]))
-        numbers, count = self.held(run, (groups + 1) * 4), self.zeros(8)
-        self.launch(
-            "gpudb_present",
-            structs.PresentLaunch(
-                words=state.table.words,
-                group=self.address(numbers),
-                count=self.address(count),
-                groups=groups,
-                stride=state.table.stride,
-            ),
-            1,
+        groups = self._entries(state) if state.sink.key_words else state.capacity
+        blocks = self.blocks(groups // self.tile_rows)
+        workers = blocks * self.lanes
+        numbers, counted = self.held(run, (groups + 1) * 4), self.zeros(workers * 8)
+        arguments = structs.PresentLaunch(
+            words=state.table.words,
+            counts=self.address(counted),
+            groups=groups,
+            stride=state.table.stride,
+            workers=workers,
         )
-        present = int(self.to_host(count, np.int64, 1)[0])
+        self.launch("gpudb_present", arguments, blocks)
+        counts = self.to_host(counted, np.int64, workers)
+        present = int(counts.sum())
+        begins = self.from_host(np.cumsum(counts) - counts)
+        arguments.counts, arguments.group = self.address(begins), self.address(numbers)
+        self.launch("gpudb_present", arguments, blocks)
         order = self._radix_sort(numbers, present, int(state.table.words), int(state.table.stride), 0, rows, run)
         return Emitted(present, [order], (R.U32,))
 

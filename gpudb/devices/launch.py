@@ -25,9 +25,10 @@ Launch = _struct(
     "num_instructions num_groups num_tiles num_columns num_slots tile_rows arena_bytes top_rows tile_step staged_bytes",
 )
 GroupTable = _struct("GroupTable", "words keys heads used slots", "stride capacity copies key_words head_mask numbers")
-MergeLaunch = _struct("MergeLaunch", "tables kinds full done", "num_tables keyed")
+MergeLaunch = _struct("MergeLaunch", "tables kinds full", "num_tables keyed")
+RehashLaunch = _struct("RehashLaunch", "tables", "num_tables")
 FillLaunch = _struct("FillLaunch", "words initial", "groups stride")
-PresentLaunch = _struct("PresentLaunch", "words group count", "groups stride")
+PresentLaunch = _struct("PresentLaunch", "words group counts", "groups stride workers")
 SortLaunch = _struct("SortLaunch", "word keys_in keys_out rows_in rows_out counts range", "rows shift minimum stride")
 SmallSortLaunch = _struct("SmallSortLaunch", "words rows_in rows_out spare", "rows num_words stride")
 RepeatLaunch = _struct("RepeatLaunch", "counts sums rows_out", "rows")

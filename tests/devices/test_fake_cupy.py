@@ -89,9 +89,7 @@ def test_a_host_pointer_that_a_kernel_follows_ends_the_device(gpu: FakeGpu) -> N
     memory.copy_from_host_async(address(table), table.nbytes, things.stream)
     kinds = things.pool.malloc(8)
     kinds.memset_async(0, 8, things.stream)
-    launch = structs.MergeLaunch(
-        tables=memory.ptr, kinds=kinds.ptr, full=memory.ptr, done=memory.ptr, num_tables=1, keyed=0
-    )
+    launch = structs.MergeLaunch(tables=memory.ptr, kinds=kinds.ptr, full=memory.ptr, num_tables=1, keyed=0)
     things.launch("gpudb_merge", launch)
     with pytest.raises(CUDARuntimeError) as error:
         things.stream.synchronize()

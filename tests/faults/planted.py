@@ -172,6 +172,22 @@ KERNEL_FAULTS = (
         f"{BLOCKS} -k test_keys_of_one_hash",
     ),
     kernel(
+        "groups that were merged before a table was full are merged again",
+        "group",
+        "vm.cuh",
+        "        *found = UNUSED_ENTRY;\n",
+        "",
+        f"{BLOCKS} -k 'test_hash_groups and cpu-64'",
+    ),
+    kernel(
+        "the last groups are no worker's",
+        "group",
+        "vm.cuh",
+        "const int64 end = present.groups * (worker + 1) / present.workers;",
+        "const int64 end = present.groups / present.workers * (worker + 1);",
+        f"{BLOCKS} -k 'test_keys_that_never_repeat and cpu-64'",
+    ),
+    kernel(
         "a row that does not count is looked up",
         "group",
         "ops_probe.cuh",

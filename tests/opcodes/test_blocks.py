@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpudb.devices.reference import ReferenceDevice
-from gpudb.devices.work import Emitted, InexactSum, Part, Work
+from gpudb.devices.work import Emitted, InexactSum, Ledger, Part, Run, Work
 from gpudb.program import SLOT, GroupSink, GroupTableSlot, Operand, Pipeline
 from gpudb.types import RegisterType
 from tests.opcodes.pipelines import (
@@ -196,12 +196,21 @@ class Words:
         return len(self.found) - 4
 
 
-def groups_on(where: Any, runs: list[tuple[Pipeline, list[Part]]], read: Callable[[Operand, Builder], None]) -> Any:
+def groups_on(
+    where: Any,
+    runs: list[tuple[Pipeline, list[Part]]],
+    read: Callable[[Operand, Builder], None],
+    run: Run | None = None,
+) -> list[np.ndarray]:
     """One column an output of `read`, over the groups that the pipelines left in one table, in order."""
-    state, rows = None, 0
+    state: Any = None
+    rows, run = 0, run or new_run()
     for pipeline, parts in runs:
-        state = where.run_pipeline(Work(pipeline, parts, new_run(), into=state))
+        state = where.run_pipeline(Work(pipeline, parts, run, into=state))
         rows = max(part.first_row + part.rows for part in parts) if parts else rows
+    if where.name != "reference" and state.sink.key_words:
+        size = where.table_bytes(state.sink, state.capacity)
+        assert run.ledger.held == size, "every table but the last was given back"
     order: Emitted = where.order_groups(state, rows, new_run())
     builder = Builder()
     read(builder.column(Column(R.U32, np.zeros(0, np.uint32))), builder)
@@ -557,6 +566,42 @@ def test_indexed_groups_grow_and_are_ordered_by_their_first_row(
         runs.append((pipeline, parts))
     found = assert_same_groups(where, runs, read)
     assert len(set(found[0].tolist())) == len(found[0]), "a number has one group"
+
+
+def counted_keys(where: Any, keys: np.ndarray, limit: int) -> tuple[list[np.ndarray], int]:
+    """([keys, first rows, counts] of the groups, most bytes held on the way)."""
+    builder, words = Builder(), Words()
+    key = builder.column(Column(R.I64, stored(keys, R.I64)))
+    register = builder.register(R.I64, 1)
+    builder.copy_into(register, key)
+    group = builder.value("GroupFind", (R.U32, R.I64), register, builder.vector(builder.constant(R.MASK, 1)), 1)
+    builder.block("GroupFirst", (R.U32,), group)
+    count = words.take("add", 0)
+    builder.block("GroupAdd1", (R.U32,), group, count, builder.vector(builder.constant(R.I64, 1)))
+
+    def read(groups: Operand, reader: Builder) -> None:
+        reader.emit(reader.value("GroupKey", (R.I64, R.U32), groups, 0))
+        emit_words([0, count])(groups, reader)
+
+    pipeline, run = builder.pipeline(GroupSink("hash", 0, 1, tuple(words.found))), Run(Ledger(limit))
+    return groups_on(where, [(pipeline, [builder.part(len(keys))])], read, run), run.ledger.peak
+
+
+@everywhere
+def test_keys_that_never_repeat_are_as_many_groups(where: Any) -> None:
+    keys = seeded(15).permutation(30_000)
+    found, _ = counted_keys(device(*where), keys, 1 << 40)
+    assert found[0].tolist() == keys.tolist()
+    assert found[1].tolist() == list(range(len(keys))) and found[2].tolist() == [1] * len(keys)
+
+
+@pytest.mark.parametrize("where", [("cpu", 1024, 1), ("lanes32", 64, 1)], ids=str)
+def test_a_table_does_not_grow_to_what_is_expected_where_less_fits(where: Any) -> None:
+    keys = np.arange(30_000) % 6000  # so that the first rows make a table expect 33,000 groups
+    expected, peak = counted_keys(device(*where), keys, 1 << 40)
+    found, less = counted_keys(device(*where), keys, peak - 1)
+    assert_same(expected, found, str(where))
+    assert found[2].tolist() == [5] * 6000 and less < 0.8 * peak
 
 
 def hash_step(hashed: int, word: int) -> int:
