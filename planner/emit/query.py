@@ -15,7 +15,7 @@ from gpudb.catalog import Catalog
 from gpudb.errors import NotSupportedError
 from gpudb.functions import lookup
 from gpudb.opcodes.table import CODES
-from gpudb.planner.emit.aggregates import GREATEST_WORD, Accumulators, Feed, Finish
+from gpudb.planner.emit.aggregates import GREATEST_WORD, Accumulators, Feed, Finish, shared_bases
 from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter, common_form
 from gpudb.planner.emit.group_keys import GroupKeys, make_key
@@ -512,7 +512,7 @@ class QueryEmitter:
         one = not node.keys
         accumulators = Accumulators(one, stream.row_bound, self.exact)
         group = None if one else keys.locate(emitter, key_values, stream.alive)
-        feed = Feed(accumulators, emitter, group, stream.alive)
+        feed = Feed(accumulators, emitter, group, stream.alive, bases=shared_bases(node.aggregates))
         finishes: list[Finish | None] = [None] * len(node.aggregates)
         # Sums first: a count of the same rows is then in their word.
         for number in sorted(range(len(finishes)), key=lambda k: node.aggregates[k].name not in ("sum", "avg")):

@@ -116,6 +116,7 @@ PARAMETERS = {
     "an integer": ("SELECT i, b FROM t WHERE i > {}", [(1,), (2,), (100,), (0,)]),
     "an integer under a function": ("SELECT i FROM t WHERE b * {} > 50", [(2,), (3,), (0,)]),
     "an integer that is selected": ("SELECT i + {}, {} FROM t", [(1, 5), (2, 6)]),
+    "what sums add": ("SELECT i, sum(b + {}), avg(b - {}), sum(b) FROM t GROUP BY i", [(1, 2), (2, 1), (100, 0)]),
     "a negative integer": ("SELECT i FROM t WHERE b > -{}", [(5,), (9,)]),
     "ends of BETWEEN": ("SELECT i FROM t WHERE i BETWEEN {} AND {}", [(1, 2), (2, 5), (5, 2)]),
     "integers of an IN list": ("SELECT i FROM t WHERE i IN ({}, {})", [(1, 2), (3, 5), (7, 8)]),

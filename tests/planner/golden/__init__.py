@@ -41,6 +41,7 @@ OTHERS = {
     "group-of-floats-and-moments": "SELECT n, sum(x), avg(x), stddev_samp(x), corr(x, v) FROM small GROUP BY n",
     "group-arg-min-and-first": "SELECT n, arg_min(name, v), first(v), any_value(name) FROM small GROUP BY n",
     "aggregate-without-keys": "SELECT count(*), count(n), sum(big), min(name), max(day), bool_or(flag) FROM small",
+    "aggregate-sums-plus-constants": "SELECT n, sum(v), sum(v + 1), avg(v - 2) FROM small GROUP BY n",
     "aggregate-filter-and-having": "SELECT n, sum(v) FILTER (WHERE flag) AS total FROM small GROUP BY n HAVING count(*) > 2",
     "grouping-sets": "SELECT n, flag, avg(v), GROUPING(flag) FROM small GROUP BY ROLLUP (n, flag)",
     "median-and-mode": "SELECT n, median(v), mode(name), count(*) FROM small GROUP BY n",
