@@ -23,6 +23,7 @@ from gpudb import vm
 from gpudb.catalog import Definition, View, name_in_schema, qualified, schema_of
 from gpudb.devices import UNDECIDED, Devices
 from gpudb.devices.costs import Demand
+from gpudb.devices.temporary_files import TemporaryFiles
 from gpudb.devices.work import Ledger, Run, StepProfile
 from gpudb.errors import (
     CatalogError,
@@ -606,7 +607,7 @@ class Session:
 
     def start_run(self) -> Run:
         """A fresh Run under this session's limits; it becomes the one that cancel() stops."""
-        run = Run(Ledger(self.settings["memory_limit"]))
+        run = Run(Ledger(self.settings["memory_limit"], self._temporary_files()))
         timeout = self.settings["statement_timeout"]
         if timeout and not self.watched:  # the thread costs 0.1 to 2 ms
             timer = threading.Timer(timeout, run.cancel.__setitem__, (0, 2))
@@ -615,6 +616,16 @@ class Session:
             run.timer = timer
         self._run = run
         return run
+
+    def _temporary_files(self) -> TemporaryFiles | None:
+        """Where a statement's intermediate results go when memory_limit is reached."""
+        folder = self.settings["temp_directory"]
+        if folder == "auto":
+            folder = self.database.storage.temporary_folder
+        if not folder:
+            return None
+        limit = self.settings["max_temp_directory_size"] or None
+        return TemporaryFiles(folder, limit, self.settings["memory_limit"] // 4, self.database.storage.unmap)
 
     def end_run(self, run: Run) -> None:
         """The run is over."""
@@ -682,6 +693,7 @@ class Session:
             "bytes_read": run.bytes_read,
             "host_rows": run.host_rows,
             "peak_bytes": run.ledger.peak,
+            "spilled_bytes": run.ledger.spilled,
             "stages_ms": stages,
             "fallback": fallback,
         }
@@ -709,7 +721,7 @@ class Session:
                 )
                 yield from vm.export(machine, rows, schema, types, sent)
             stages["export"] = (time.perf_counter() - began) * 1e3
-            receipt["peak_bytes"] = run.ledger.peak
+            receipt["peak_bytes"], receipt["spilled_bytes"] = run.ledger.peak, run.ledger.spilled
 
         return Result(schema, list(types), -1, receipt, batches())
 

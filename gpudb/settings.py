@@ -37,6 +37,10 @@ def read_size(value: Any) -> int:
     return size
 
 
+def _read_limit(value: Any) -> int:
+    return 0 if str(value).strip() in ("0", "-1") else read_size(value)
+
+
 def _read_threads(value: Any) -> int:
     threads = int(str(value))
     if not 1 <= threads <= 256:
@@ -89,6 +93,14 @@ SETTINGS: dict[str, Setting] = {
     ),
     "threads": Setting("threads of the device cpu", lambda: len(os.sched_getaffinity(0)), _read_threads),
     "memory_limit": Setting("bytes that a statement may hold", _memory, read_size),
+    "temp_directory": Setting(
+        "folder for what memory_limit leaves no room for: auto (a database directory's own, none in memory), '' for none",
+        lambda: "auto",
+        str,
+    ),
+    "max_temp_directory_size": Setting(
+        "bytes that a statement may take of temp_directory, 0 for no limit", lambda: 0, _read_limit
+    ),
     "statement_timeout": Setting("seconds a statement may run, 0 for no limit", lambda: 0.0, _read_seconds),
     "integer_division": Setting("/ of integers gives an integer", lambda: False, _read_boolean),
     "plan_cache": Setting("keep plans for statements of one shape", lambda: True, _read_boolean),

@@ -11,6 +11,7 @@ from gpudb.record import record
 from gpudb.settings import SETTINGS
 
 DEFAULT_PORT = 8815
+FILES_TO_MEMORY = 4  # bytes a statement may take of temporary files for each of its memory
 
 
 @record
@@ -54,7 +55,8 @@ class Configuration:
         memory = SETTINGS["memory_limit"].default() * 10 // 8  # its default is eight tenths
         return {
             "statement_timeout": float(self.statement_timeout),
-            "memory_limit": memory // 4 if self.memory_limit is None else self.memory_limit,
+            "memory_limit": (limit := memory // 4 if self.memory_limit is None else self.memory_limit),
+            "max_temp_directory_size": limit * FILES_TO_MEMORY,
             "threads": SETTINGS["threads"].default(),
         }
 

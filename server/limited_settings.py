@@ -8,7 +8,8 @@ from typing import Any
 from gpudb.errors import AccessError
 from gpudb.settings import Settings
 
-NO_LIMIT = {"statement_timeout": 0.0}  # settings of which this value means: none
+NO_LIMIT = {"statement_timeout": 0.0, "max_temp_directory_size": 0}  # settings of which this value means: none
+THE_OPERATORS = ("temp_directory",)  # which no client may set
 
 
 class LimitedSettings(Settings):
@@ -24,8 +25,10 @@ class LimitedSettings(Settings):
 
     def set(self, name: str, value: Any) -> None:
         before = dict(self._values)
-        super().set(name, value)
         key = self.canonical(name)
+        if key in THE_OPERATORS:
+            raise AccessError(f"only the operator chooses {key}")
+        super().set(name, value)
         limit, new = self._limits.get(key), self._values[key]
         none = NO_LIMIT.get(key)
         if limit is not None and limit != none and (new == none or new > limit):

@@ -165,6 +165,16 @@ class Database:
         return self._directory is not None and self._directory.read_only
 
     @property
+    def temporary_folder(self) -> str | None:
+        """A folder for files that no other process needs, swept when the database is opened; None in memory."""
+        return None if self._directory is None else self._directory.temporary_folder
+
+    def unmap(self) -> None:
+        """Let no page of the tables' files be resident: each comes back when it is touched."""
+        if self._directory is not None:
+            self._directory.unmap()
+
+    @property
     def version(self) -> int:
         """The version of the newest snapshot."""
         return self.snapshot().version

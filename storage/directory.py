@@ -84,6 +84,16 @@ class Directory:
         return self._manifest.version
 
     @property
+    def temporary_folder(self) -> str:
+        """Where files lie that have no final name yet; it is swept when the directory is opened for writing."""
+        return self._tmp_folder
+
+    def unmap(self) -> None:
+        """Let no page of the files of the current version be resident: each comes back when it is touched."""
+        for file in list(self._files.values()):
+            file.unmap()
+
+    @property
     def definitions(self) -> Mapping[str, Definition]:
         """Views and schemas of that version, by key."""
         return self._manifest.definitions

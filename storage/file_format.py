@@ -187,6 +187,11 @@ class MappedFile:
             if stop > start:
                 self._mapping.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
+    def unmap(self) -> None:
+        """As `release`, the whole file."""
+        if self._mapping is not None:
+            self._mapping.madvise(mmap.MADV_DONTNEED)
+
     def _corrupt(self, what: str, reason: str) -> CorruptDataError:
         return CorruptDataError(
             f"stored data are damaged: {what}, file {self._name}: {reason}",

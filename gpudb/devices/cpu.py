@@ -28,6 +28,7 @@ class CpuDevice(KernelDevice):
 
     name = "cpu"
     private = True
+    spills = True
 
     def __init__(self, threads: int | None = None, tile_rows: int | None = None, library: Path | None = None) -> None:
         from gpudb.kernels import host_source
@@ -50,7 +51,10 @@ class CpuDevice(KernelDevice):
         return self._pool.take(size + 64, zero=True)
 
     def held(self, run: Run, size: int, zero: bool = False) -> np.ndarray:
-        taken = run.ledger.taken(size)
+        ledger = run.ledger
+        if ledger.files is not None and not ledger.fits(size):
+            return ledger.files.take(size + 64)
+        taken = ledger.taken(size)
         return np.asarray(Tied(self.zeros(size) if zero else self.empty(size), taken))
 
     def from_host(self, array: np.ndarray) -> np.ndarray:

@@ -71,6 +71,7 @@ class KernelDevice:
     pack_rows     rows that a lane loads at once: columns begin at a multiple of so many
     scratch_bytes at the start of a block's arena, for its lanes to meet in
     most_staged   bytes of program and parameters, at most, that a block copies into its arena before it reads them
+    spills        True where `held` goes to temporary files when memory_limit is reached
     """
 
     name = ""
@@ -79,6 +80,7 @@ class KernelDevice:
     pack_rows = 1
     scratch_bytes = 64
     most_staged = 0
+    spills = False
 
     # ------------------------------------------------------------------------------- what subclasses supply
 
@@ -117,7 +119,8 @@ class KernelDevice:
     def held(self, run: Run, size: int, zero: bool = False) -> Any:
         """Memory as `empty` or `zeros` give it, for what grows with the rows of a statement.
 
-        It counts against memory_limit until nobody has it or a view of it any more.  Raises MemoryLimitError.
+        It counts against memory_limit, or lies in a temporary file, until nobody has it or a view of it any more.  Raises
+        MemoryLimitError.
         """
         raise NotImplementedError
 

@@ -31,6 +31,7 @@ class ReferenceDevice:
 
     name = "reference"
     tile_rows = 1 << 20
+    spills = False
 
     def from_host(self, array: np.ndarray) -> np.ndarray:
         """The array itself."""

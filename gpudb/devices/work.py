@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from gpudb.devices.temporary_files import TemporaryFiles
 from gpudb.errors import MemoryLimitError, NotSupportedError, QueryCancelled
 from gpudb.program import Pipeline
 from gpudb.record import record
 from gpudb.types import RegisterType
+
+SMALL_SHARE = 64  # what is less than this part of memory_limit is small
 
 
 @record(frozen=False)
@@ -32,23 +35,35 @@ class Part:
 
 @record(frozen=False)
 class Ledger:
-    """Bytes that a statement holds on a device, against its limit; safe to share between threads."""
+    """Bytes that a statement holds on a device, against its limit; safe to share between threads.
+
+    files  where what does not fit goes, on devices that can; None where it goes nowhere
+    """
 
     limit: int
+    files: TemporaryFiles | None = None
     held: int = 0
     peak: int = 0
     lock: Any = field(
         default_factory=threading.RLock
     )  # memory may go while other is taken: __del__ runs wherever it likes
 
+    @property
+    def spilled(self) -> int:
+        """Bytes that lay in temporary files at most."""
+        return 0 if self.files is None else self.files.peak
+
     def take(self, size: int) -> None:
         """Account for an allocation; raises MemoryLimitError when it does not fit."""
         with self.lock:
             if self.held + size > self.limit:
                 needed = self.held + size
+                hint = "SET memory_limit to a larger size, or read fewer rows or columns"
+                if self.files is None:
+                    hint += "; SET temp_directory to a folder, and what does not fit goes there"
                 raise MemoryLimitError(
                     f"statement needs more memory than memory_limit allows: {needed:,} of {self.limit:,} bytes",
-                    hint="SET memory_limit to a larger size, or read fewer rows or columns",
+                    hint=hint,
                 )
             self.held += size
             self.peak = max(self.peak, self.held)
@@ -57,6 +72,19 @@ class Ledger:
         """The bytes are free again."""
         with self.lock:
             self.held -= size
+
+    def fits(self, size: int) -> bool:
+        """Is there room for so many bytes?  Much at once leaves room for a lot of small things."""
+        share = self.limit if size < self.limit // SMALL_SHARE else self.limit // 4 * 3
+        return self.held + size <= share
+
+    def check(self, size: int, spilled: bool) -> None:
+        """Raise MemoryLimitError where there is no room for so many bytes, nor in files, which nobody takes yet."""
+        if spilled and self.files is not None and not self.fits(size):
+            self.files.check(size)
+        else:
+            self.take(size)
+            self.give_back(size)
 
     def taken(self, size: int) -> Taken:
         """As `take`, until the last who has what this gives lets it go."""
@@ -108,7 +136,13 @@ class Run:
 
     def again(self, sparing: bool) -> Run:
         """The statement from its start: it is cancelled, and its time runs out, as this run would have."""
-        return Run(Ledger(self.ledger.limit), self.cancel, timer=self.timer, profile=self.profile, sparing=sparing)
+        return Run(
+            Ledger(self.ledger.limit, self.ledger.files),
+            self.cancel,
+            timer=self.timer,
+            profile=self.profile,
+            sparing=sparing,
+        )
 
     def too_many_rows(self, what: str, rows: int) -> NotSupportedError:
         """The error for more rows than row numbers of 32 bits tell apart."""

@@ -238,8 +238,7 @@ class Machine:
         if not sink.filtered:
             pairs = work.parts[-1].first_row + work.parts[-1].rows if work.parts else 0
             if sink.limit is None:
-                self.run.ledger.take(pairs * width)  # before any pair is made: all of them will be there
-                self.run.ledger.give_back(pairs * width)
+                self.run.ledger.check(pairs * width, self.device.spills)  # all of them will be there
             return len(work.parts)
         return max(1, PAIR_BYTES // (PART_PAIRS * width))
 

@@ -27,6 +27,7 @@ from gpudb.flight_sql import encode, pack, parse, unpack
 from gpudb.server import audit
 from gpudb.server.authentication import Caller
 from gpudb.server.command import configuration
+from gpudb.server.configuration import Configuration
 from gpudb.server.flight import Server, run_all
 from gpudb.server.limited_settings import LimitedSettings
 from gpudb.server.running import Statements
@@ -261,6 +262,18 @@ def test_A12_set_lowers_limits_and_never_raises_them() -> None:
     assert settings["statement_timeout"] == 60.0
     unlimited = LimitedSettings({"statement_timeout": 0.0})
     unlimited.set("statement_timeout", 1000)
+
+
+def test_A12_temporary_files_lie_where_the_operator_says() -> None:
+    settings = LimitedSettings(Configuration(memory_limit=1 << 20).limits)
+    for value in ("/etc", "", "auto"):
+        with pytest.raises(errors.AccessError, match="only the operator chooses temp_directory"):
+            settings.set("temp_directory", value)
+    for value in ("5MB", "0"):
+        with pytest.raises(errors.AccessError, match="the operator allows no more than 4194304"):
+            settings.set("max_temp_directory_size", value)
+    settings.set("max_temp_directory_size", "1MB")
+    assert (settings["temp_directory"], settings["max_temp_directory_size"]) == ("auto", 1_000_000)
 
 
 def test_N13_a_failure_behind_some_rows_is_an_error_and_never_a_short_stream(
