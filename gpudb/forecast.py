@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpudb.program import CountPairs, EmitSink, FrameWords, IndexRows, Pipeline, Program
+from gpudb.program import CountPairs, EmitSink, FrameWords, GroupSource, IndexRows, Pipeline, Program, StepSource
+from gpudb.vm.slices import slice_bytes
 
 MOST = (1 << 63) - 1  # that a BIGINT shows
 
@@ -12,7 +13,7 @@ def forecast_bytes(program: Program) -> dict[int | None, int]:
     found: dict[int | None, int] = {}
     for number, step in enumerate(program.steps):
         if isinstance(step, Pipeline):
-            found[number] = min(MOST, _pipeline_bytes(step))
+            found[number] = min(MOST, _pipeline_bytes(step, number == program.rows_as_they_come))
         elif isinstance(step, IndexRows):
             found[number] = _index_bytes(step, _bound(program, step.step))
         elif isinstance(step, CountPairs):
@@ -39,11 +40,14 @@ def _index_bytes(index: IndexRows, rows: int) -> int:
     return held + ((entries + 1) * 8 + rows * 28 if index.form == "all" else 0)
 
 
-def _pipeline_bytes(pipeline: Pipeline) -> int:
+def _pipeline_bytes(pipeline: Pipeline, last: bool) -> int:
     sink = pipeline.sink
     if isinstance(sink, EmitSink):
         width = sum(kind.width for kind in sink.columns)
-        return pipeline.row_bound * width * (2 if sink.filtered else 1)
+        held = pipeline.row_bound * width
+        if last and sink.limit is None and not isinstance(pipeline.source, GroupSource | StepSource):
+            held = slice_bytes(pipeline.row_bound, width)
+        return held * (2 if sink.filtered else 1)
     groups = sink.capacity if sink.kind != "hash" else pipeline.row_bound
     if sink.kind == "indexed":
         groups = min(groups, pipeline.row_bound)

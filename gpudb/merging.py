@@ -140,8 +140,9 @@ class Merging:
         """The rows of RETURNING over rows of the table; computed before the change is committed, since its error undoes it."""
         self.catalog.give_changed_rows(rows.to_batches())
         _, program = self.session.program(plan, self.raw, self.catalog, self.lap)
-        types = program.types
-        return self.session.run_program(program, types, self.raw, self.catalog, self.stages, self.lap, cached=False)
+        return self.session.run_program(
+            program, program.types, self.raw, self.catalog, self.stages, self.lap, cached=False, whole=True
+        )
 
     def write(self, new: TableVersion, changed: bool, added: int) -> None:
         if changed or added:

@@ -759,6 +759,13 @@ class Program:
         return tuple(map(tuple, found))
 
     @cached_property
+    def rows_as_they_come(self) -> int | None:
+        """The last pipeline, where it emits the result; None where another step comes behind it."""
+        last = self.steps[self.result]
+        ends = self.result == len(self.steps) - 1 and isinstance(last, Pipeline) and isinstance(last.sink, EmitSink)
+        return self.result if ends else None
+
+    @cached_property
     def functions(self) -> tuple[Any, ...]:
         """The Python functions that it calls, each once."""
         slots = [slot for _, pipeline in self.pipelines for slot in pipeline.slots]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -39,7 +40,7 @@ from gpudb.functions.python import PythonFunction, compile_function, declared_ty
 from gpudb.parameters import typed_parameters
 from gpudb.program import Program, TableSource
 from gpudb.record import record
-from gpudb.result import Result
+from gpudb.result import Pace, Result
 from gpudb.settings import Settings
 from gpudb.statement_catalog import StatementCatalog
 from gpudb.storage import database as storage
@@ -121,6 +122,7 @@ class Session:
         self.functions: dict[str, PythonFunction] = {}
         self.transaction: Transaction | None = None
         self._run: Run | None = None
+        self._unread: dict[int, Run] = {}  # by their identity, of results that are computed as they are read
         self._lock = threading.RLock()
         self._closed = False
 
@@ -135,7 +137,16 @@ class Session:
                 self._end_transaction()
 
     def cancel(self) -> None:
-        """Stop the running statement at the next tile border; it raises QueryCancelled.  Any thread may call this."""
+        """Stop the running statement at the next tile border; it raises QueryCancelled.  Any thread may call this.
+
+        Results that are computed as they are read end, too: the next batch raises it.
+        """
+        for run in (self._run, *list(self._unread.values())):
+            if run is not None:
+                run.cancel[0] = 1
+
+    def cancel_running(self) -> None:
+        """Stop what runs at this moment, and no result that waits for its reader."""
         run = self._run
         if run is not None:
             run.cancel[0] = 1
@@ -336,6 +347,8 @@ class Session:
             with self._lock:
                 try:
                     result = self._execute(sql, parameters)
+                    if result.pace is not None:
+                        result = self._guarded(result, sql)
                 except ParameterValueError:
                     raise  # nothing was begun, and nothing is aborted, as in DuckDB
                 except BaseException:
@@ -350,6 +363,24 @@ class Session:
             if slow and seconds > slow:
                 logger.warning("slow statement: %.3f s: %s", seconds, sql)
         return result
+
+    def _guarded(self, result: Result, sql: str) -> Result:
+        """A result whose rows are computed as they are read: their errors are the statement's, and abort its transaction."""
+        transaction, batches = self.transaction, result.batches()
+
+        def guarded() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from batches
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                if transaction is not None and self.transaction is transaction:
+                    transaction.rollback()
+                if isinstance(error, Error):
+                    raise error.attach_sql(sql) from None
+                raise
+
+        return replace(result, _batches=guarded())
 
     def _execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None) -> Result:
         from gpudb.planner.parse import moved_span, shape
@@ -377,7 +408,16 @@ class Session:
         if cached is not None:
             lap("plan")
             try:
-                return self.run_program(cached.program, cached.types, raw, catalog, stages, lap, cached=True)
+                return self.run_program(
+                    cached.program,
+                    cached.types,
+                    raw,
+                    catalog,
+                    stages,
+                    lap,
+                    cached=True,
+                    moved=lambda span: moved_span(span, cached.sql, sql),
+                )
             except Error as error:
                 error.span = moved_span(error.span, cached.sql, sql)
                 raise
@@ -425,7 +465,8 @@ class Session:
                 raw[-len(draws) :] = draw(self, draws)
             if isinstance(statement, statements.Query):
                 program = self._planned(sql, key, statement, parsed, types, values, raw, catalog, lap)
-                return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False)
+                whole = bool(draws)
+                return self.run_program(program, program.types, raw, catalog, stages, lap, cached=False, whole=whole)
             from gpudb.statements import run_statement
 
             return run_statement(self, statement, raw, catalog, stages, lap)
@@ -608,14 +649,18 @@ class Session:
     def start_run(self) -> Run:
         """A fresh Run under this session's limits; it becomes the one that cancel() stops."""
         run = Run(Ledger(self.settings["memory_limit"], self._temporary_files()))
+        self._go_on(run)
+        return run
+
+    def _go_on(self, run: Run) -> None:
+        run.began = time.perf_counter()
         timeout = self.settings["statement_timeout"]
         if timeout and not self.watched:  # the thread costs 0.1 to 2 ms
-            timer = threading.Timer(timeout, run.cancel.__setitem__, (0, 2))
+            timer = threading.Timer(max(0.0, timeout - run.seconds), run.cancel.__setitem__, (0, 2))
             timer.daemon = True
             timer.start()
             run.timer = timer
         self._run = run
-        return run
 
     def _temporary_files(self) -> TemporaryFiles | None:
         """Where a statement's intermediate results go when memory_limit is reached."""
@@ -628,11 +673,24 @@ class Session:
         return TemporaryFiles(folder, limit, self.settings["memory_limit"] // 4, self.database.storage.unmap)
 
     def end_run(self, run: Run) -> None:
-        """The run is over."""
+        """The run is over, or waits for who reads its rows."""
+        run.seconds += time.perf_counter() - run.began
         if run.timer is not None:
             run.timer.cancel()
         if self._run is run:
             self._run = None
+
+    @contextmanager
+    def _slice_of(self, run: Run, pace: Pace) -> Iterator[None]:
+        """A slice of rows runs, when it is its turn."""
+        with pace.around(), self._lock:
+            outer = self._run
+            self._go_on(run)
+            try:
+                yield
+            finally:
+                self.end_run(run)
+                self._run = outer
 
     def run_program(
         self,
@@ -644,8 +702,14 @@ class Session:
         lap: Any,
         cached: bool,
         profile: list[StepProfile] | None = None,
+        whole: bool = False,
+        moved: Callable[[Any], Any] | None = None,
     ) -> Result:
-        """Run a program; its rows are computed here and exported as they are read."""
+        """Run a program; its rows are exported as they are read, and of many that come in no order all but the first computed.
+
+        whole  all are computed here, so that no error comes later
+        moved  for places in errors that come later, of a plan that was made for another text
+        """
         devices, wanted = self.database.devices, self.settings["device"]
         called = program.functions if program.before is None else (*program.before.functions, *program.functions)
         if called:
@@ -659,6 +723,7 @@ class Session:
         tables = {key: catalog.version(key) for key in program.tables}
         if reason is UNDECIDED:
             device, reason = devices.cheapest(device, self.settings, demand_of(program, tables))
+        sliced = not whole and profile is None
         run = self.start_run()
         try:
             machine: vm.Machine | None = None
@@ -667,7 +732,9 @@ class Session:
                 run.profile = profile
                 began = time.perf_counter()
                 try:
-                    machine, rows = vm.execute(program, device, tables, self.constants(raw), run, self.database.texts)
+                    machine, rows = vm.execute(
+                        program, device, tables, self.constants(raw), run, self.database.texts, sliced
+                    )
                 except DeviceError as error:
                     sparing = isinstance(error, DeviceMemoryError) and not run.sparing
                     if sparing:
@@ -681,7 +748,8 @@ class Session:
         finally:
             self.end_run(run)
         lap("run")
-        if device.name == "cpu":
+        pace = None if rows.rest is None else Pace(rows.rest.width, run.ledger.limit)
+        if device.name == "cpu" and pace is None:
             devices.costs.learn(run.bytes_read, time.perf_counter() - began)
         schema = result_schema(program, types, raw, self.settings["timezone"])
         receipt: dict[str, Any] = {
@@ -704,13 +772,15 @@ class Session:
 
         def batches() -> Iterator[pa.RecordBatch]:
             nonlocal machine, rows
-            began = time.perf_counter()
+            began, ran = time.perf_counter(), run.seconds
             other, sent = None, 0
             assert machine is not None, "rows are read once"
+            running = nullcontext if pace is None else partial(self._slice_of, run, pace)
             try:
-                for batch in vm.export(machine, rows, schema, types):
+                for batch in vm.export(machine, rows, schema, types, running):
+                    sent += batch.num_rows
                     yield batch
-                    sent += 1
+                    del batch  # its memory is for the next slice
             except DeviceError as error:
                 other, receipt["fallback"] = devices.after(device, error, {**self.settings, "device": wanted})
             if other is not None:  # the same rows in the same order, on every device: go on behind those that are out
@@ -719,11 +789,34 @@ class Session:
                 machine, rows = vm.execute(
                     program, other, tables, self.constants(raw), run.again(False), self.database.texts
                 )
-                yield from vm.export(machine, rows, schema, types, sent)
+                yield from vm.export(machine, rows, schema, types, first=sent)
             stages["export"] = (time.perf_counter() - began) * 1e3
             receipt["peak_bytes"], receipt["spilled_bytes"] = run.ledger.peak, run.ledger.spilled
+            if pace is not None:
+                stages["run"] = stages.get("run", 0.0) + (run.seconds - ran) * 1e3
+                stages["export"] -= (run.seconds - ran) * 1e3
+                receipt["tiles_run"], receipt["tiles_skipped"] = run.tiles_run, run.tiles_skipped
+                receipt["bytes_read"], receipt["host_rows"] = run.bytes_read, run.host_rows
+                if device.name == "cpu":
+                    devices.costs.learn(run.bytes_read, run.seconds)
 
-        return Result(schema, list(types), -1, receipt, batches())
+        if pace is None:
+            return Result(schema, list(types), -1, receipt, batches())
+        self._unread[id(run)] = run
+        reading = weakref.finalize(pace, self._unread.pop, id(run))
+        reading.atexit = False
+
+        def as_read() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from batches()
+            except Error as error:
+                if moved is not None:
+                    error.span = moved(error.span)
+                raise
+            finally:
+                reading()
+
+        return Result(schema, list(types), -1, receipt, as_read(), pace)
 
     def query_batches(self, plan: Any, raw: list[Any], catalog: StatementCatalog, lap: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a plan, for statements that store or write them."""

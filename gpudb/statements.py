@@ -438,7 +438,7 @@ def _returned(
     """The rows of RETURNING; computed before the change is committed, since an error in them undoes it."""
     catalog.give_changed_rows(rows)
     _, program = session.program(statement.returning, raw, catalog, lap)
-    return session.run_program(program, program.types, raw, catalog, stages, lap, cached=False)
+    return session.run_program(program, program.types, raw, catalog, stages, lap, cached=False, whole=True)
 
 
 def _change_rows(

@@ -275,6 +275,8 @@ class FlightSqlServer(fl.FlightServerBase):
         else:
             session = statement.session
             result = self.running.run(statement, lambda: session.execute(statement.sql, parameters))
+            if result.pace is not None:
+                result.pace.around = functools.partial(self.running.going_on, statement)
             self.sessions.after(self._client(caller), session)
         audit.note_statement(caller.user, statement.sql)
         return counted(result) if result.rowcount >= 0 or not result.schema.names else result

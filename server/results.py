@@ -69,7 +69,7 @@ class RowStream:
 
     @staticmethod
     def _sent(schema: pa.Schema, results: Iterator[Result]) -> Generator[Any, None, None]:
-        """All rows; one message is held back until it is known to be the last, never a batch that is still to be made."""
+        """All rows; one message is held back until it is known to be the last, none while others are still to be computed."""
         held: pa.RecordBatch | None = None
         receipt: dict[str, Any] = {}
         rowcount = -1
@@ -79,6 +79,9 @@ class RowStream:
                     if held is not None:
                         yield held
                     held = piece
+                if result.pace is not None and held is not None:
+                    yield held
+                    held = batch = piece = None
             receipt, rowcount = result.receipt, result.rowcount
         if held is None:
             held = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -1,17 +1,18 @@
 """Statements that run, wait or send rows: how many may at a time, how long each, and how one is stopped.
 
-A statement waits for one of a few places, in the order of arrival, and gives it back when its rows are computed: a
-client who reads slowly keeps nobody waiting.  A thread looks after what runs: it stops statements whose client has gone, whose
-time is over, or that were killed.
+A statement waits for one of a few places, in the order of arrival, and gives it back when its rows are computed, or the first
+of many: then it waits for its turn again before the next are.  A client who reads slowly keeps nobody waiting.  A thread looks
+after what runs: it stops statements whose client has gone, whose time is over, or that were killed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any, TypeVar
 
@@ -33,6 +34,7 @@ class Statement:
     stopped  why it has to end, or None
     ticket   the handle that its rows were asked for by
     placed   it has its place; `turn` is set then, or when it has to end
+    seconds  it ran
     """
 
     number: int
@@ -48,6 +50,7 @@ class Statement:
     turn: threading.Event = field(default_factory=threading.Event)
     placed: bool = False
     looked: float = 0.0
+    seconds: float = 0.0
 
     def check(self) -> None:
         """QueryCancelled where it has to end; for the thread of its call."""
@@ -100,15 +103,29 @@ class Statements:
 
     def run(self, statement: Statement, work: Callable[[], Value]) -> Value:
         """Wait for a place, run `work` in it, and give it back; the statement goes on to send its rows."""
-        self._take_place(statement)
+        self._take_place(statement, self._seconds)
+        with self._running(statement):
+            return work()
+
+    @contextlib.contextmanager
+    def going_on(self, statement: Statement) -> Iterator[None]:
+        """As run(), for the next rows of a statement that has sent some: it waits for its turn as long as that takes."""
+        self._take_place(statement, None)
+        with self._running(statement):
+            yield
+
+    @contextlib.contextmanager
+    def _running(self, statement: Statement) -> Iterator[None]:
+        """In its place."""
+        began = time.monotonic()
         try:
             timeout = statement.session.settings["statement_timeout"]
             with self._lock:
                 statement.state = "running"
-                statement.deadline = time.monotonic() + timeout if timeout else None
+                statement.deadline = began + timeout - statement.seconds if timeout else None
             self._work.set()
             statement.check()
-            return work()
+            yield
         except QueryCancelled:
             if statement.stopped is not None:
                 raise QueryCancelled(statement.stopped) from None
@@ -116,6 +133,7 @@ class Statements:
         finally:
             with self._lock:
                 statement.state = "sending"
+                statement.seconds += time.monotonic() - began
             self._give_place()
 
     def leave(self, statement: Statement) -> None:
@@ -124,8 +142,11 @@ class Statements:
             statement.context = None  # its memory is the call's, which ends now
             self._all.pop(statement.number, None)
 
-    def _take_place(self, statement: Statement) -> None:
-        """Wait until it is the statement's turn; who waits does nothing until then, or there would be no time for others."""
+    def _take_place(self, statement: Statement, seconds: float | None) -> None:
+        """Wait until it is the statement's turn; who waits does nothing until then, or there would be no time for others.
+
+        seconds  that it waits at most, if there is room where it can wait; None: however long
+        """
         with self._lock:
             statement.state, statement.placed = "waiting", False
             statement.turn.clear()
@@ -133,16 +154,18 @@ class Statements:
                 self._free -= 1
                 statement.placed = True
                 return
-            if len(self._queue) >= self._most_waiting:
+            if seconds is not None and len(self._queue) >= self._most_waiting:
                 raise UnavailableError("too many statements are waiting", hint="try again in a few seconds")
             self._queue.append(statement)
         self._work.set()
-        statement.turn.wait(self._seconds)
+        statement.turn.wait(seconds)
         with self._lock:
             if statement.placed:
                 return
             self._queue.remove(statement)
         statement.check()
+        if self._ended:
+            raise UnavailableError("the server stops", hint="connect again in a moment")
         raise UnavailableError(
             f"the statement waited {self._seconds:g} s for its turn", hint="try again in a few seconds"
         )
@@ -195,8 +218,11 @@ class Statements:
         return not left
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread; nobody waits for a place any more."""
         self._ended = True
+        with self._lock:
+            for one in self._queue:
+                one.turn.set()
         self._work.set()
         self._watcher.join(5.0)
 
@@ -232,6 +258,6 @@ class Statements:
                 statement.stopped = "statement timed out"
         if statement.stopped is not None:
             if statement.state == "running":
-                statement.session.cancel()
+                statement.session.cancel_running()
             else:
                 statement.turn.set()

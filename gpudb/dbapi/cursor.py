@@ -32,6 +32,7 @@ class CollectedResult:
         self.types = result.types
         self.rowcount = result.rowcount
         self.receipt = result.receipt
+        self.pace = None  # all are there
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         return iter(self._table.to_batches())
@@ -173,7 +174,7 @@ class Cursor:
         return self._take(self.arraysize if size is None else size)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows that are left."""
+        """All rows that are left.  MemoryLimitError where they are more than may be held together."""
         return self._take(None)
 
     def __iter__(self) -> Cursor:
@@ -209,19 +210,21 @@ class Cursor:
                 table = result.table()
             self.rownumber = table.num_rows
             return table
-        return pa.Table.from_batches(self._remaining_batches(), result.schema)
+        return pa.Table.from_batches(self._remaining_batches(result), result.schema)
 
     def fetch_record_batch(self, rows_per_batch: int = 1_000_000) -> pa.RecordBatchReader:
         """A reader of the rows that are left, in batches of at most `rows_per_batch`; the query runs as it is read."""
         result = self._current()
         if rows_per_batch < 1:
             raise errors.InterfaceError("rows_per_batch must be at least 1, not " + str(rows_per_batch))
-        pieces = (
-            batch.slice(start, rows_per_batch)
-            for batch in self._remaining_batches()
-            for start in range(0, batch.num_rows, rows_per_batch)
-        )
-        return pa.RecordBatchReader.from_batches(result.schema, pieces)
+
+        def pieces() -> Iterator[pa.RecordBatch]:
+            for batch in self._remaining_batches(result):
+                for start in range(0, batch.num_rows, rows_per_batch):
+                    yield batch.slice(start, rows_per_batch)
+                del batch  # its memory is for the next
+
+        return pa.RecordBatchReader.from_batches(result.schema, pieces())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows that are left, for any library that reads Arrow's C stream."""
@@ -314,10 +317,12 @@ class Cursor:
         with self.connection._lock:
             return next(self._batches, None)
 
-    def _remaining_batches(self) -> Iterator[pa.RecordBatch]:
+    def _remaining_batches(self, result: Result | CollectedResult) -> Iterator[pa.RecordBatch]:
         """What is left of the batch being read, then the batches after it."""
         while True:
             self._check_open()
+            if self._result is not result:
+                raise errors.InterfaceError("these rows cannot be read any more: another statement was run")
             if self._batch is not None and self._offset < self._batch.num_rows:
                 batch = self._batch.slice(self._offset)
             else:
@@ -327,6 +332,7 @@ class Cursor:
                 return
             self.rownumber = (self.rownumber or 0) + batch.num_rows
             yield batch
+            del batch
 
     def _take(self, count: int | None) -> list[tuple[Any, ...]]:
         """Up to `count` rows as tuples, all that are left for None."""
@@ -334,6 +340,7 @@ class Cursor:
         taken: list[tuple[Any, ...]] = []
         while count is None or len(taken) < count:
             if self._batch is None or self._offset >= self._batch.num_rows:
+                self._batch = None  # its memory is for the next
                 self._batch = self._next_batch()
                 self._offset, self._rows, self._rows_start = 0, [], 0
                 if self._batch is None:
@@ -346,5 +353,7 @@ class Cursor:
             end = len(self._rows) if count is None else min(len(self._rows), begin + count - len(taken))
             taken += self._rows[begin:end]
             self._offset += end - begin
+            if result.pace is not None and count is None:
+                result.pace.check(len(taken))
         self.rownumber = (self.rownumber or 0) + len(taken)
         return taken

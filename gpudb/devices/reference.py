@@ -6,6 +6,7 @@ happens inside it (the opcodes where rows meet) is in `gpudb/devices/reference_t
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -78,7 +79,10 @@ class ReferenceDevice:
             for k, kind in enumerate(sink.columns)
         ]
         rows = sum(tile.rows for tile in tiles)
-        return Emitted(rows, columns, sink.columns)
+        emitted = Emitted(rows, columns, sink.columns)
+        size = rows * sum(kind.width for kind in sink.columns)
+        weakref.finalize(emitted, run.ledger.give_back, size).atexit = False
+        return emitted
 
     def order_groups(self, state: GroupState, rows: int, run: Run) -> Emitted:
         """Numbers of the groups that occur, in order of their first row: one u32 column."""

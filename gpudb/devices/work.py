@@ -121,6 +121,7 @@ class Run:
 
     cancel   (1,) int64, set to non-zero by another thread; kernels read it once a tile
     sparing  device memory was too short the first time: the device is to keep as little in it as it can
+    seconds  it ran, without those it has run since `began`
     """
 
     ledger: Ledger
@@ -133,6 +134,8 @@ class Run:
     timer: Any = None
     profile: list[StepProfile] | None = None
     sparing: bool = False
+    seconds: float = 0.0
+    began: float = 0.0
 
     def again(self, sparing: bool) -> Run:
         """The statement from its start: it is cancelled, and its time runs out, as this run would have."""
@@ -142,6 +145,8 @@ class Run:
             timer=self.timer,
             profile=self.profile,
             sparing=sparing,
+            seconds=self.seconds,
+            began=self.began,
         )
 
     def too_many_rows(self, what: str, rows: int) -> NotSupportedError:

@@ -1,13 +1,15 @@
 """The virtual machine: runs a program's steps on a device and hands out Arrow record batches.
 
 `execute` binds each pipeline to its source (row groups of a table version, rows of an earlier step, groups of a table), fills
-its slots in the prologue, gives the work to the device, and exports the last pipeline's rows.
+its slots in the prologue, and gives the work to the device; `export` hands out the last pipeline's rows, and runs what of it
+has not run yet as they are taken.  Past 600 lines: one class, a method for each kind of step.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from typing import Any
 
@@ -58,6 +60,7 @@ from gpudb.storage.table import TableVersion
 from gpudb.types import HUGEINT, RegisterType, SqlType
 from gpudb.vm.prologue import Prologue
 from gpudb.vm.recursion import recursed
+from gpudb.vm.slices import FIRST_BYTES, LazyParts, Slices
 from gpudb.vm.texts import TextCache, Texts, arrow_array
 
 R = RegisterType
@@ -89,6 +92,11 @@ class PairParts(Sequence[Part]):
     def __len__(self) -> int:
         return (self.pairs + PART_PAIRS - 1) // PART_PAIRS
 
+    @property
+    def rows(self) -> list[int]:
+        """How many of each part."""
+        return [min(PART_PAIRS, self.pairs - start) for start in range(0, self.pairs, PART_PAIRS)]
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[k] for k in range(*index.indices(len(self)))]
@@ -98,13 +106,17 @@ class PairParts(Sequence[Part]):
 
 @record(frozen=False)
 class StepRows:
-    """What a step left: emitted rows, or an order (row numbers), or a group table, or arrays as `emitted` without a sink."""
+    """What a step left: emitted rows, or an order (row numbers), or a group table, or arrays as `emitted` without a sink.
+
+    rest  what comes behind the emitted rows, of the last pipeline; None where they are all
+    """
 
     emitted: Emitted | None = None
     sink: EmitSink | None = None
     group: Any = None
     source_rows: int = 0
     dictionaries: tuple[Dictionary | None, ...] = ()
+    rest: Slices | None = None
 
 
 @record(frozen=False)
@@ -113,6 +125,7 @@ class Machine:
 
     tables    table versions by catalog key
     constant  the value of a constant expression, in SQL units
+    sliced    the pipeline whose rows may come in slices, or None
     """
 
     program: Program
@@ -122,13 +135,14 @@ class Machine:
     run: Run
     cache: TextCache
     steps: dict[int, StepRows] = field(default_factory=dict)
+    sliced: int | None = None
 
     def __post_init__(self) -> None:
         self._counters: dict[int, np.ndarray] = {}
         self.texts = Texts(dict(self.tables), self.steps, self.constant, self.cache, self.device, self.run)
 
     def execute(self) -> StepRows:
-        """Run all steps; the result's rows."""
+        """Run all steps; the result's rows, or the first slice of them."""
         for number, step in enumerate(self.program.steps):
             began = time.perf_counter()
             self.run.check()
@@ -174,8 +188,9 @@ class Machine:
                     self.steps[number] = self._frame_words(step)
             if self.run.profile is not None:
                 self.run.profile.append(self._profile(number, time.perf_counter() - began))
-            for over in self.program.last_used[number]:
-                self.steps.pop(over, None)
+            if self.steps[number].rest is None:  # else what it reads is read again
+                for over in self.program.last_used[number]:
+                    self.steps.pop(over, None)
         return self.steps[self.program.result]
 
     def _profile(self, number: int, seconds: float) -> StepProfile:
@@ -198,10 +213,15 @@ class Machine:
             into = self.steps[pipeline.sink.into].group
         limit = self._limit_of(pipeline)
         work = Work(pipeline, parts, self.run, source_table, into)
-        if isinstance(pipeline.sink, EmitSink) and pipeline.sink.ordered:
+        sink = pipeline.sink
+        if isinstance(sink, EmitSink) and sink.ordered:
             work.top, limit = limit, None
         if self.run.profile is not None:
             work.profile = self._counters[number] = np.zeros((len(pipeline.instructions), 2), np.int64)
+        if number == self.sliced and isinstance(sink, EmitSink) and limit is None:
+            slices = self._slices(work, sink)
+            if slices is not None:
+                return StepRows(emitted=slices.following(), sink=sink, rest=slices)
         most = self._most_parts(work) if isinstance(parts, PairParts) else len(parts)
         try:
             if len(parts) < 2 or (limit is None and len(parts) <= most):
@@ -213,13 +233,28 @@ class Machine:
                 result = self._grouped(work, most)
         except PipelineFailure as failure:
             raise self._error(pipeline, failure) from None
-        rows = parts[-1].first_row + parts[-1].rows if parts else 0
-        sink = pipeline.sink
+        rows = rows_behind(parts)
         if isinstance(sink, EmitSink):
             return StepRows(emitted=result, sink=sink, source_rows=rows)
         if sink.into is not None:
             rows = max(rows, self.steps[sink.into].source_rows)
         return StepRows(group=result, source_rows=rows)
+
+    def _slices(self, work: Work, sink: EmitSink) -> Slices | None:
+        """The pipeline's rows in slices; None where they are so few that they are computed at once."""
+        width = max(1, sum(kind.width for kind in sink.columns))
+        rows = rows_of(work.parts)
+        if len(rows) < 2 or sum(rows) * width <= FIRST_BYTES:
+            return None
+
+        def emit(some: Sequence[Part]) -> Emitted:
+            try:
+                emitted: Emitted = self.device.run_pipeline(replace(work, parts=some))
+                return emitted
+            except PipelineFailure as failure:
+                raise self._error(work.pipeline, failure) from None
+
+        return Slices(work.parts, rows, width, self.run, emit)
 
     def _limit_of(self, pipeline: Pipeline) -> int | None:
         if not isinstance(pipeline.sink, EmitSink) or pipeline.sink.limit is None:
@@ -236,7 +271,7 @@ class Machine:
             return GROUPED_PARTS
         width = max(1, sum(kind.width for kind in sink.columns))
         if not sink.filtered:
-            pairs = work.parts[-1].first_row + work.parts[-1].rows if work.parts else 0
+            pairs = rows_behind(work.parts)
             if sink.limit is None:
                 self.run.ledger.check(pairs * width, self.device.spills)  # all of them will be there
             return len(work.parts)
@@ -261,7 +296,7 @@ class Machine:
             found.append(emitted)
             rows, at, step = rows + emitted.rows, at + step, min(step * 2, most)
         if not isinstance(work.parts, PairParts):
-            self.run.tiles_skipped += sum(-(-p.rows // self.device.tile_rows) for p in work.parts[at:])
+            self.run.tiles_skipped += sum(-(-rows // self.device.tile_rows) for rows in rows_of(work.parts)[at:])
         return found[0] if len(found) == 1 else self.device.concatenated(found, self.run)
 
     def _parts(self, pipeline: Pipeline, prologue: Prologue) -> tuple[Sequence[Part], Any]:
@@ -312,14 +347,17 @@ class Machine:
         assert index is not None
         return left.emitted.columns[index]
 
-    def _table_parts(self, pipeline: Pipeline, source: TableSource, prologue: Prologue) -> list[Part]:
-        table = self.tables[source.table]
-        parts = []
-        for group in table.row_groups:
+    def _table_parts(self, pipeline: Pipeline, source: TableSource, prologue: Prologue) -> LazyParts:
+        found = []
+        for group in self.tables[source.table].row_groups:
             chunks = tuple(group.chunks[ordinal] for ordinal in source.ordinals)
             if source.zones and not prologue.may_match(source.zones, chunks):
                 self.run.tiles_skipped += -(-group.rows // self.device.tile_rows)
                 continue
+            found.append((group, chunks))
+
+        def make(number: int) -> Part:
+            group, chunks = found[number]
             columns: list[Any] = []
             for column in pipeline.columns:
                 if column.step is not None:
@@ -330,8 +368,9 @@ class Machine:
                 columns.append(array)
                 width = column.type.width * group.rows if column.part == "stored" else group.rows // 8
                 self.run.bytes_read += width
-            parts.append(Part(group.rows, group.first_row, columns, prologue.slots(chunks)))
-        return parts
+            return Part(group.rows, group.first_row, columns, prologue.slots(chunks))
+
+        return LazyParts([group.first_row for group, _ in found], [group.rows for group, _ in found], make)
 
     def _step_parts(
         self, pipeline: Pipeline, steps: tuple[int, ...], order: int | None, prologue: Prologue
@@ -512,6 +551,18 @@ class Machine:
         return arrow_array(numbers, valid, element)
 
 
+def rows_behind(parts: Sequence[Part]) -> int:
+    """The number of the first row behind all parts."""
+    if isinstance(parts, LazyParts):
+        return parts.first_rows[-1] + parts.rows[-1] if parts.rows else 0
+    return parts[-1].first_row + parts[-1].rows if parts else 0
+
+
+def rows_of(parts: Sequence[Part]) -> Sequence[int]:
+    """How many rows each part has."""
+    return parts.rows if isinstance(parts, LazyParts | PairParts) else [part.rows for part in parts]
+
+
 def host_column(numbers: list[Any], kind: RegisterType) -> np.ndarray:
     """Padded array of a register type from Python numbers; I128 as pairs of words."""
     if kind is R.I128:
@@ -529,8 +580,11 @@ def execute(
     constant: Callable[[Any], Any],
     state: Run,
     cache: TextCache,
+    sliced: bool = False,
 ) -> tuple[Machine, StepRows]:
     """Run a program's steps; `export` then hands out the rows.
+
+    sliced  of many rows that need not be in an order only the first slice is computed, and the others by `export`
 
     Raises the program's own errors, QueryCancelled and MemoryLimitError.  Where a float sum does not fit its fixed-point
     lanes, the program's exact form runs instead; where a join meets several rows of a key, the form for that, this time and
@@ -540,6 +594,7 @@ def execute(
     while True:  # each time without what the last one held: its frames are gone with the exception
         try:
             machine = Machine(program, device, tables, constant, state, cache)
+            machine.sliced = program.rows_as_they_come if sliced else None
             return machine, machine.execute()
         except InexactSum:
             if program.exact is None:
@@ -574,25 +629,60 @@ def first_row(machine: Machine, result: StepRows) -> list[int | float | None]:
 
 
 def export(
-    machine: Machine, result: StepRows, schema: pa.Schema, types: tuple[SqlType, ...], first: int = 0
+    machine: Machine,
+    result: StepRows,
+    schema: pa.Schema,
+    types: tuple[SqlType, ...],
+    running: Callable[[], AbstractContextManager[None]] = nullcontext,
+    first: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a result as record batches of at most BATCH_ROWS rows, from the batch numbered `first` on."""
-    emitted, sink = result.emitted, result.sink
+    """The rows of a result from the one numbered `first` on, as record batches of at most BATCH_ROWS rows.
+
+    running  what each further slice runs in
+    """
+    emitted, sink, rest = result.emitted, result.sink, result.rest
     assert emitted is not None and sink is not None
-    for start in range(first * BATCH_ROWS, emitted.rows, BATCH_ROWS):
-        machine.run.check()
-        rows = min(BATCH_ROWS, emitted.rows - start)
-        arrays: list[pa.Array] = []
-        for output, sql in zip(sink.values, types, strict=True):
-            dictionary = machine.texts.dictionary(output.dictionary) if output.dictionary is not None else None
-            array = machine.device.export(emitted, output.column, output.validity, sql, dictionary, start, rows)
-            array = lists(array, sql) if sql.kind == "LIST" else to_arrow(array) if sql.kind == "INTERVAL" else array
-            array = print_uuids(array) if sql.kind == "UUID" else array
-            array = blob.to_arrow(array) if sql.kind == "BLOB" else array
-            array = enums.to_arrow(array, sql) if sql.kind == "ENUM" else array
-            wanted = schema.field(len(arrays)).type
-            arrays.append(array if array.type == wanted else array.cast(wanted))  # a time zone changes no bits
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    while emitted is not None:
+        for start in range(first, emitted.rows, BATCH_ROWS):
+            machine.run.check()
+            yield _batch(machine, emitted, sink, schema, types, start)
+        first = max(0, first - emitted.rows)
+        if rest is None:
+            return
+        emitted = result.emitted = None  # its memory is for the next
+        with running():
+            emitted = rest.following()
+
+
+def _batch(
+    machine: Machine, emitted: Emitted, sink: EmitSink, schema: pa.Schema, types: tuple[SqlType, ...], start: int
+) -> pa.RecordBatch:
+    """Rows from `start` on."""
+    rows = min(BATCH_ROWS, emitted.rows - start)
+    arrays: list[pa.Array] = []
+    for output, sql in zip(sink.values, types, strict=True):
+        dictionary = machine.texts.dictionary(output.dictionary) if output.dictionary is not None else None
+        array = machine.device.export(emitted, output.column, output.validity, sql, dictionary, start, rows)
+        array = shown(array, sql)
+        wanted = schema.field(len(arrays)).type
+        arrays.append(array if array.type == wanted else array.cast(wanted))  # a time zone changes no bits
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def shown(array: pa.Array, sql: SqlType) -> pa.Array:
+    """An array of `sql.entries` as users get it."""
+    match sql.kind:
+        case "LIST":
+            return lists(array, sql)
+        case "INTERVAL":
+            return to_arrow(array)
+        case "BLOB":
+            return blob.to_arrow(array)
+        case "UUID":
+            return print_uuids(array)
+        case "ENUM":
+            return enums.to_arrow(array, sql)
+    return array
 
 
 __all__ = ["Machine", "Run", "execute", "export", "first_row"]
