@@ -18,7 +18,7 @@ from gpudb.opcodes.table import CODES
 from gpudb.planner.emit.aggregates import GREATEST_WORD, Accumulators, Feed, Finish, shared_bases
 from gpudb.planner.emit.builder import PipelineBuilder, Stored, Value
 from gpudb.planner.emit.expressions import ExpressionEmitter, common_form
-from gpudb.planner.emit.group_keys import GroupKeys, make_key
+from gpudb.planner.emit.group_keys import GroupKeys, derived_keys, make_key
 from gpudb.planner.emit.joins import EVERY, JoinEmitter, Rows
 from gpudb.planner.emit.order_words import comparable_value, sort_words, top_word
 from gpudb.planner.emit.ranges import integer_register
@@ -507,6 +507,9 @@ class QueryEmitter:
             return lambda: self.stream(grouped_by_length(node))
         stream = self.stream(node.input)
         emitter = stream.emitter()
+        all_keys, derived = node.keys, set(derived_keys(node.keys, emitter))
+        node = replace(node, keys=tuple(key for key in all_keys if key not in derived))
+        places = {key: Column(key.type, k, f"key {k}") for k, key in enumerate(node.keys)}
         key_values = [emitter.value(key) for key in node.keys]
         keys = GroupKeys.plan([make_key(emitter, value) for value in key_values], stream.row_bound)
         one = not node.keys
@@ -558,8 +561,9 @@ class QueryEmitter:
             rows = builder.column(0, "rows", R.U32)
             inner = ExpressionEmitter(builder, [], None)
             makers: list[Callable[[], Value]] = []
-            for k in range(len(node.keys)):
-                makers.append(partial(keys.value, inner, rows, k))
+            found = LazyValues([partial(keys.value, inner, rows, k) for k in range(len(node.keys))])
+            of_keys = ExpressionEmitter(builder, found, None)
+            makers += [partial(of_keys.value, key.replaced(places)) for key in all_keys]
             for finish in finishes:
                 assert finish is not None, "every aggregate was fed"
                 makers.append(partial(finish, inner, rows))

@@ -43,6 +43,7 @@ OTHERS = {
     "aggregate-without-keys": "SELECT count(*), count(n), sum(big), min(name), max(day), bool_or(flag) FROM small",
     "aggregate-sums-plus-constants": "SELECT n, sum(v), sum(v + 1), avg(v - 2) FROM small GROUP BY n",
     "aggregate-filter-and-having": "SELECT n, sum(v) FILTER (WHERE flag) AS total FROM small GROUP BY n HAVING count(*) > 2",
+    "group-derived-keys": "SELECT n, n + 1 AS m, n * v AS w, v, count(*) FROM small GROUP BY ALL",
     "grouping-sets": "SELECT n, flag, avg(v), GROUPING(flag) FROM small GROUP BY ROLLUP (n, flag)",
     "median-and-mode": "SELECT n, median(v), mode(name), count(*) FROM small GROUP BY n",
     "count-distinct": "SELECT n, count(DISTINCT name), count(*) FROM small GROUP BY n",
