@@ -263,13 +263,14 @@ def _fixed_width_values(array: pa.Array, kind: SqlType) -> Plain:
     if kind.kind == "UUID":
         return words_of(array).copy().view(WIDE), present
     if kind.kind in ("HUGEINT", "DECIMAL"):
-        wide = np.frombuffer(buffer, dtype=WIDE)[array.offset : array.offset + rows]
+        wide = np.frombuffer(buffer, WIDE, rows, array.offset * WIDE.itemsize)
         low = wide["low"].view(np.int64)
         misfit = wide["high"] != low >> 63
         if present is not None:
             misfit &= present
         return wide if misfit.any() else np.ascontiguousarray(low), present
-    values = np.frombuffer(buffer, dtype=_native_dtype(kind))[array.offset : array.offset + rows]
+    dtype = np.dtype(_native_dtype(kind))  # the buffer of a foreign array may end in the middle of a value that is none
+    values = np.frombuffer(buffer, dtype, rows, array.offset * dtype.itemsize)
     if kind.kind == "UBIGINT":
         return _unsigned_values(values, present), present
     return values, present
@@ -351,8 +352,8 @@ def _codes(indices: pa.Array, translation: np.ndarray) -> Plain:
     present, rows = _present(indices), len(indices)
     if len(translation) == 0:
         return np.zeros(rows, dtype=np.int32), np.zeros(rows, dtype=np.bool_)
-    values = np.frombuffer(indices.buffers()[1], dtype=indices.type.to_pandas_dtype())
-    values = values[indices.offset : indices.offset + rows]
+    dtype = np.dtype(indices.type.to_pandas_dtype())
+    values = np.frombuffer(indices.buffers()[1], dtype, rows, indices.offset * dtype.itemsize)
     if present is not None:
         values = np.where(present, values, values.dtype.type(0))  # what lies under NULL may point anywhere
     codes = translation[values]

@@ -60,9 +60,7 @@ def text_buffers(texts: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
     _, offset_buffer, data_buffer = texts.buffers()
     if len(texts) == 0 or offset_buffer is None:
         return np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint8)
-    offsets = np.frombuffer(offset_buffer, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(
-        np.int64
-    )
+    offsets = np.frombuffer(offset_buffer, np.int32, len(texts) + 1, texts.offset * 4).astype(np.int64)
     first, last = int(offsets[0]), int(offsets[-1])
     data = np.frombuffer(data_buffer, dtype=np.uint8)[first:last] if last > first else np.zeros(0, dtype=np.uint8)
     return offsets - first, data

@@ -52,9 +52,7 @@ def _parts(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """(offsets from 0, bytes between the first and the last) of an Arrow array of texts or bytes."""
     if len(values) == 0:
         return np.zeros(1, np.int64), np.zeros(0, np.uint8)
-    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1].astype(
-        np.int64
-    )
+    offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4).astype(np.int64)
     data = values.buffers()[2]
     found = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
     return offsets - offsets[0], found

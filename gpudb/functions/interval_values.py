@@ -39,7 +39,7 @@ def unpacked(bits: int) -> Interval:
 
 def words_of(array: pa.Array) -> Words:
     """(2 * rows,) low and high words of the bits in an Arrow array of 128-bit values; what lies under NULL is arbitrary."""
-    return np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
+    return np.frombuffer(array.buffers()[1], np.int64, 2 * len(array), 16 * array.offset)
 
 
 def to_arrow(bits: pa.Array) -> pa.Array:

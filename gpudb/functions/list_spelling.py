@@ -200,7 +200,7 @@ def _bytes(texts: pa.StringArray) -> np.ndarray:
     """The bytes of all texts, end to end; none of null."""
     if texts.null_count:
         texts = texts.fill_null("")
-    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
     if not len(texts) or texts.buffers()[2] is None:
         return np.zeros(0, np.uint8)
+    offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
     return np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]

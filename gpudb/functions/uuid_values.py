@@ -70,7 +70,7 @@ def parse_uuids(texts: pa.Array) -> pa.Array | None:
     count = len(texts)
     if count == 0:
         return None
-    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + count + 1]
+    offsets = np.frombuffer(texts.buffers()[1], np.int32, count + 1, texts.offset * 4)
     lengths = np.diff(offsets)
     present = np.asarray(texts.is_valid()) if texts.null_count else np.ones(count, np.bool_)
     if not present.any() or (lengths[present] != _LENGTH).any():

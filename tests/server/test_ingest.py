@@ -22,7 +22,7 @@ import gpudb
 import gpudb.server
 from gpudb.errors import UnavailableError
 from gpudb.flight_sql import END_MARKER, PRODUCER, SEQUENCE, end_marker, pack, parse, unpack
-from gpudb.ingest import Arrival, Numbered, Target
+from gpudb.ingest import Arrival, Numbered, Target, ingest
 from gpudb.server.flight import Server
 from gpudb.server.group_commit import GroupCommitter
 from gpudb.session import Database, Session
@@ -279,6 +279,25 @@ def no_crash(rounds: int, seed: int) -> None:
 
 def test_N3_mutated_streams_end_in_errors_and_never_in_a_crash(sample_seed: int) -> None:
     no_crash(15, sample_seed)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int32(), pa.uint64(), pa.float64(), pa.decimal128(30, 2), pa.string(), pa.binary(), "dictionary"]
+)
+def test_N3_a_buffer_may_end_in_the_middle_of_a_value_that_is_none(kind: Any) -> None:
+    wanted = [b"xy", b"z"] if kind == pa.binary() else ["xy", "z"] if kind in (pa.string(), "dictionary") else [1, 2]
+    whole = pa.array(wanted).dictionary_encode() if kind == "dictionary" else pa.array(wanted, kind)
+    longer = [None if one is None else pa.py_buffer(one.to_pybytes() + b"abc") for one in whole.buffers()]
+    if kind == "dictionary":
+        indices = pa.Array.from_buffers(pa.int32(), 2, longer[:2])
+        array = pa.DictionaryArray.from_arrays(indices, whole.dictionary)
+    else:
+        array = pa.Array.from_buffers(kind, 2, longer)
+    batch = pa.record_batch({"a": array})
+    session = Session(Database())
+    ingest(session, Target("t", "create", "replace"), batch.schema, iter([batch, batch.slice(1)]))
+    found = session.execute("SELECT a FROM t").table().column("a").to_pylist()
+    assert found == pa.array([*wanted, wanted[1]], whole.type if kind != "dictionary" else None).to_pylist()
 
 
 @pytest.mark.slow
