@@ -111,9 +111,9 @@ class Session:
     watched    its owner stops what runs past statement_timeout, so that no thread is started for that
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, settings: Settings | None = None) -> None:
         self.database = database
-        self.settings = Settings()
+        self.settings = Settings() if settings is None else settings
         self.read_only = False
         self.files: FileAccess | None = None
         self.watched = False

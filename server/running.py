@@ -23,6 +23,7 @@ from gpudb.session import Session
 
 Value = TypeVar("Value")
 LOOK_SECONDS = 0.05
+IDLE_LOOKS = 20  # in vain, before the thread sleeps until it is woken
 SENDING_AT_MOST = 1024
 
 
@@ -123,7 +124,7 @@ class Statements:
             with self._lock:
                 statement.state = "running"
                 statement.deadline = began + timeout - statement.seconds if timeout else None
-            self._work.set()
+            self._wake()
             statement.check()
             yield
         except QueryCancelled:
@@ -157,7 +158,7 @@ class Statements:
             if seconds is not None and len(self._queue) >= self._most_waiting:
                 raise UnavailableError("too many statements are waiting", hint="try again in a few seconds")
             self._queue.append(statement)
-        self._work.set()
+        self._wake()
         statement.turn.wait(seconds)
         with self._lock:
             if statement.placed:
@@ -229,20 +230,28 @@ class Statements:
     def _stop(self, statement: Statement, reason: str) -> None:
         with self._lock:
             statement.stopped = statement.stopped or reason
-        self._work.set()
+        self._wake()
 
     def _watch(self) -> None:
+        idle = 0
         while not self._ended:
-            self._work.wait()
-            self._work.clear()
-            while not self._ended:
-                with self._lock:
-                    running = [one for one in self._all.values() if one.state in ("waiting", "running")]
-                    for one in running:
-                        self._look_at(one)
-                if not running:
-                    break
+            with self._lock:
+                running = [one for one in self._all.values() if one.state in ("waiting", "running")]
+                for one in running:
+                    self._look_at(one)
+                idle = 0 if running else idle + 1
+                if idle > IDLE_LOOKS:
+                    self._work.clear()
+            if idle > IDLE_LOOKS:
+                self._work.wait()
+                idle = 0
+            else:
                 time.sleep(LOOK_SECONDS)
+
+    def _wake(self) -> None:
+        """See to it that the thread looks; while statements come it does so anyway, as waking it takes time from them."""
+        if not self._work.is_set():  # as it is while the thread looks, which then sees what has come
+            self._work.set()
 
     @staticmethod
     def _look_at(statement: Statement) -> None:

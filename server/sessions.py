@@ -230,8 +230,7 @@ class Sessions:
         elif client is not None and client.transaction is not None:
             found = client.transaction
         else:
-            found = Session(self._database)
-            found.settings = self.settings_of(client)
+            found = Session(self._database, self.settings_of(client))
             found.files = self._files
             found.watched = True
         found.read_only = caller.role == "reader"  # as it is now: the role may have changed since BEGIN
