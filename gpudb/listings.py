@@ -513,7 +513,7 @@ def _duckdb_types(facts: Facts) -> Iterator[Row]:
             "schema_oid": 1,
             "type_oid": _TYPE_IDS.get(kind.kind),
             "type_name": name,
-            "type_size": 16 if kind.is_coded else max(1, kind.arrow.bit_width // 8),
+            "type_size": 16 if kind.is_coded or kind.kind == "UUID" else max(1, kind.arrow.bit_width // 8),
             "logical_type": str(kind),
             "type_category": _category(kind, numeric),
             "tags": "{}",

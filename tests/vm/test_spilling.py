@@ -200,7 +200,7 @@ def test_pairs_that_no_disk_holds_are_refused_before_they_are_made(database: gpu
     database.execute("SET memory_limit = '150KB'")
     try:
         with pytest.raises(MemoryLimitError, match="no room"):
-            database.execute("SELECT a.k, b.k FROM range(3000000) a(k), range(3000000) b(k)")
+            database.execute("SELECT a.k, b.k FROM range(3000000) a(k), range(3000000) b(k) ORDER BY b.k")
     finally:
         database.execute("RESET memory_limit")
 
