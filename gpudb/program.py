@@ -750,11 +750,14 @@ class Program:
         for number, step in enumerate(self.steps):
             for other in steps_read(step):
                 last[other] = number
-        result = self.steps[self.result]
-        stay = {self.result, *(steps_read_by_outputs(result) if isinstance(result, Pipeline) else ())}
+        last[self.result] = len(self.steps)  # stays
+        for number in reversed(range(len(self.steps))):  # whoever reads its texts reads what their dictionaries are made of
+            step = self.steps[number]
+            for other in steps_read_by_outputs(step) if isinstance(step, Pipeline) else ():
+                last[other] = max(last[other], last[number])
         found: list[list[int]] = [[] for _ in self.steps]
         for other, number in enumerate(last):
-            if other not in stay:
+            if number < len(self.steps):
                 found[number].append(other)
         return tuple(map(tuple, found))
 
