@@ -751,7 +751,9 @@ class Program:
             for other in steps_read(step):
                 last[other] = number
         last[self.result] = len(self.steps)  # stays
-        for number in reversed(range(len(self.steps))):  # whoever reads its texts reads what their dictionaries are made of
+        for number in reversed(
+            range(len(self.steps))
+        ):  # whoever reads its texts reads what their dictionaries are made of
             step = self.steps[number]
             for other in steps_read_by_outputs(step) if isinstance(step, Pipeline) else ():
                 last[other] = max(last[other], last[number])

@@ -374,8 +374,9 @@ class Session:
             except GeneratorExit:
                 raise
             except BaseException as error:
-                if transaction is not None and self.transaction is transaction:
-                    transaction.rollback()
+                with self._lock:
+                    if transaction is not None and self.transaction is transaction:
+                        transaction.rollback()
                 if isinstance(error, Error):
                     raise error.attach_sql(sql) from None
                 raise
@@ -786,10 +787,17 @@ class Session:
             if other is not None:  # the same rows in the same order, on every device: go on behind those that are out
                 machine = rows = None
                 receipt["device"] = other.name
-                machine, rows = vm.execute(
-                    program, other, tables, self.constants(raw), run.again(False), self.database.texts
-                )
-                yield from vm.export(machine, rows, schema, types, first=sent)
+                with running():
+                    machine, rows = vm.execute(
+                        program,
+                        other,
+                        tables,
+                        self.constants(raw),
+                        run.again(False),
+                        self.database.texts,
+                        sliced=pace is not None,
+                    )
+                yield from vm.export(machine, rows, schema, types, running, sent)
             stages["export"] = (time.perf_counter() - began) * 1e3
             receipt["peak_bytes"], receipt["spilled_bytes"] = run.ledger.peak, run.ledger.spilled
             if pace is not None:

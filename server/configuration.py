@@ -53,9 +53,10 @@ class Configuration:
     def limits(self) -> dict[str, Any]:
         """Settings that clients start with and may only lower."""
         memory = SETTINGS["memory_limit"].default() * 10 // 8  # its default is eight tenths
+        limit = memory // 4 if self.memory_limit is None else self.memory_limit
         return {
             "statement_timeout": float(self.statement_timeout),
-            "memory_limit": (limit := memory // 4 if self.memory_limit is None else self.memory_limit),
+            "memory_limit": limit,
             "max_temp_directory_size": limit * FILES_TO_MEMORY,
             "threads": SETTINGS["threads"].default(),
         }

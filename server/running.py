@@ -155,6 +155,8 @@ class Statements:
                 self._free -= 1
                 statement.placed = True
                 return
+            if self._ended:
+                raise UnavailableError("the server stops", hint="connect again in a moment")
             if seconds is not None and len(self._queue) >= self._most_waiting:
                 raise UnavailableError("too many statements are waiting", hint="try again in a few seconds")
             self._queue.append(statement)
@@ -220,8 +222,8 @@ class Statements:
 
     def close(self) -> None:
         """End the thread; nobody waits for a place any more."""
-        self._ended = True
         with self._lock:
+            self._ended = True
             for one in self._queue:
                 one.turn.set()
         self._work.set()

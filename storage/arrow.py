@@ -329,14 +329,16 @@ def _translate(texts: pa.Array, dictionary: Dictionary, distinct: bool) -> tuple
     """((n,) int32 our code of each entry of a foreign dictionary, -1 for NULL; our dictionary with the new texts)."""
     texts = _string(texts)
     hashes = None if texts.null_count else hash_texts(*text_buffers(texts))
-    if not distinct and (hashes is None or has_duplicates(hashes)):  # a dictionary from elsewhere may
+    if not distinct and (
+        hashes is None or has_duplicates(hashes)
+    ):  # NULLs and duplicates, as others' dictionaries may hold
         inner = texts.dictionary_encode()
         codes, dictionary = _translate(inner.dictionary, dictionary, distinct=True)
         values, present = _codes(inner.indices, codes)
         return (values if present is None else np.where(present, values, np.int32(-1))), dictionary
     if len(dictionary) == 0:  # the first texts get their codes in order, so that the codes are ranks
         order = text_order(*text_buffers(texts))
-        dictionary, codes = dictionary.extend(texts.take(pa.array(order)))
+        dictionary, codes = dictionary.extend(texts.take(pa.array(order)), None if hashes is None else hashes[order])
         restored = np.empty(len(codes), dtype=np.int32)
         restored[order] = codes
         return restored, dictionary.with_sorted_count()

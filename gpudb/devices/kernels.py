@@ -462,7 +462,8 @@ class KernelDevice:
         """The first table with all others combined into it, as one copy; takes them out of the list as it goes."""
         first = states[0]
         keyed = first.sink.key_words > 0
-        arguments = structs.MergeLaunch(kinds=self.address(first.kinds), keyed=int(keyed))
+        kinds = first.kinds  # held for as long as kernels read it: a table that grows has others
+        arguments = structs.MergeLaunch(kinds=self.address(kinds), keyed=int(keyed))
         if not keyed:
             if len(states) > 1 or first.table.copies > 1:
                 tables = self._tables(states)

@@ -140,7 +140,9 @@ class ReferenceDevice:
         times = np.maximum(counts[:rows], 0)
         run.ledger.take(int(times.sum()) * 4)
         order = np.repeat(np.arange(rows, dtype=np.uint32), times)
-        return Emitted(len(order), [order], (R.U32,))
+        emitted = Emitted(len(order), [order], (R.U32,))
+        weakref.finalize(emitted, run.ledger.give_back, len(order) * 4).atexit = False
+        return emitted
 
     def invert_rows(self, order: Emitted, run: Run) -> Emitted:
         """Each row's place in an order of all rows: one u32 column."""

@@ -13,6 +13,7 @@ whenever more of files is mapped than the statement's share: what is resident st
 from __future__ import annotations
 
 import errno
+import logging
 import mmap
 import os
 import threading
@@ -24,6 +25,8 @@ from typing import Any
 import numpy as np
 
 from gpudb.errors import MemoryLimitError
+
+logger = logging.getLogger("gpudb")
 
 LOOK_SECONDS = 0.005  # between two looks at what is resident
 LEAST_MAPPED = 1 << 27  # bytes of files that stay mapped, the program's own among them: some 60 MB
@@ -80,12 +83,7 @@ class TemporaryFiles:
                 os.close(descriptor)
         except OSError as error:
             self.give_back(whole)
-            reason = error.strerror or str(error)
-            raise MemoryLimitError(
-                f"no room for what memory_limit leaves no room for: a temporary file of {whole:,} bytes in {self.folder}: "
-                f"{reason}",
-                hint=HINT,
-            ) from None
+            raise self._no_room(whole, error.strerror or str(error)) from None
         piece = _Piece(self, mapping, whole)
         with self._lock:
             self._pieces.add(piece)
@@ -98,11 +96,13 @@ class TemporaryFiles:
         """Raise MemoryLimitError where there is no room for so many bytes, which nobody takes yet."""
         self._reserve(size)
         self.give_back(size)
-        free = os.statvfs(self.folder)
-        if size > free.f_bavail * free.f_frsize:
-            raise MemoryLimitError(
-                f"no room for what memory_limit leaves no room for: {size:,} bytes in {self.folder}", hint=HINT
-            )
+        try:
+            disk = os.statvfs(self.folder)
+        except OSError as error:
+            raise self._no_room(size, error.strerror or str(error)) from None
+        free = disk.f_bavail * disk.f_frsize
+        if size > free:
+            raise self._no_room(size, f"{free:,} are free")
 
     def give_back(self, size: int) -> None:
         """The bytes are free again."""
@@ -111,10 +111,18 @@ class TemporaryFiles:
 
     def unmap(self) -> None:
         """Let no page of the files be resident: each comes back when it is touched."""
-        for piece in list(self._pieces):
+        with self._lock:  # nobody adds a piece meanwhile
+            pieces = list(self._pieces)
+        for piece in pieces:
             piece.mapping.madvise(mmap.MADV_DONTNEED)
         if self._unmap is not None:
             self._unmap()
+
+    def _no_room(self, size: int, reason: str) -> MemoryLimitError:
+        return MemoryLimitError(
+            f"no room for what memory_limit leaves no room for: a temporary file of {size:,} bytes in {self.folder}: {reason}",
+            hint=HINT,
+        )
 
     def _reserve(self, size: int) -> None:
         with self._lock:
@@ -147,18 +155,26 @@ class TemporaryFiles:
 
 def _watch(files: weakref.ref[TemporaryFiles]) -> None:
     """Unmap files whenever more of them is resident than may be, as long as there are pieces."""
-    page = mmap.PAGESIZE
-    with open("/proc/self/statm", "rb", buffering=0) as memory:
-        while True:
-            time.sleep(LOOK_SECONDS)
-            found = files()
-            if found is None:
-                return
-            with found._lock:
-                if not found._pieces:
-                    found._watching = False
+    try:
+        with open("/proc/self/statm", "rb", buffering=0) as memory:
+            while True:
+                time.sleep(LOOK_SECONDS)
+                found = files()
+                if found is None:
                     return
-            memory.seek(0)
-            if int(memory.read().split()[2]) * page > found.mapped:
-                found.unmap()
-            del found
+                with found._lock:
+                    if not found._pieces:
+                        found._watching = False
+                        return
+                memory.seek(0)
+                if int(memory.read().split()[2]) * mmap.PAGESIZE > found.mapped:
+                    found.unmap()
+                del found
+    except (
+        OSError,
+        ValueError,
+    ) as error:  # no /proc, or a file that was closed: the kernel still takes pages when it must
+        logger.warning("temporary files stay mapped until the kernel needs their memory: %s", error)
+        found = files()
+        if found is not None:
+            found._watching = False

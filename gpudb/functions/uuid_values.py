@@ -89,6 +89,7 @@ def parse_uuids(texts: pa.Array) -> pa.Array | None:
 def print_uuids(bits: pa.Array) -> pa.StringArray:
     """(rows,) string of an Arrow array of bits; NULLs stay."""
     count = len(bits)
+    assert count * _LENGTH < 1 << 31, "more texts than one array of strings can hold"
     if count == 0:
         return pa.array([], pa.string())
     words = np.frombuffer(bits.buffers()[1], np.uint8)[16 * bits.offset : 16 * (bits.offset + count)]

@@ -107,6 +107,10 @@ class Texts:
         self._device = device
         self._run = run
         self._resolved: dict[Any, Dictionary] = {}
+        self._held: list[Any] = []  # what it takes of memory_limit, until it goes
+
+    def _take(self, size: int) -> None:
+        self._held.append(self._run.ledger.taken(size))
 
     def dictionary(self, reference: DictionaryReference) -> Dictionary:
         """The dictionary that a reference stands for."""
@@ -155,7 +159,7 @@ class Texts:
         total = int(sizes[codes].sum(dtype=np.int64)) + len(codes) * len(separator.encode())
         if total >= LARGEST_TEXT:
             raise NotSupportedError("texts or lists of more than 2 GiB together are not supported")
-        self._run.ledger.take(2 * total)
+        self._take(2 * total)
         offsets = np.append(starts, len(codes)).astype(np.int32)
         lists = pa.ListArray.from_arrays(pa.array(offsets), values.take(pa.array(codes.astype(np.int64))))
         return _encoded(pc.binary_join(lists, separator))
@@ -167,7 +171,7 @@ class Texts:
         """
         if not len(starts):
             return np.zeros(0, np.uint32), Dictionary.of([""])
-        self._run.ledger.take(4 * values.nbytes)
+        self._take(4 * values.nbytes)
         spelled = list_spelling.spelled(values, element)
         ends = np.frombuffer(spelled.buffers()[1], np.int32)[: len(spelled) + 1]
         offsets = np.append(ends[starts], ends[-1]).astype(np.int32)
@@ -180,7 +184,7 @@ class Texts:
     def _spend(self, thing: Any, size: int) -> None:
         """Account for bytes on the host that grow with the rows of this execution; what is kept belongs to no statement."""
         if passes(thing):
-            self._run.ledger.take(size)
+            self._take(size)
 
     def group_table(self, step: int) -> Any:
         """The device's hash table that a step left."""
@@ -211,8 +215,8 @@ class Texts:
         """
         columns = function.tuples
         left = self._steps[columns[0].step]
-        rows, ledger = left.emitted.rows, self._run.ledger
-        ledger.take((rows + 1) * 24)  # entries, and lookup tables of values, validity and failures
+        rows = left.emitted.rows
+        self._take((rows + 1) * 24)  # entries, and lookup tables of values, validity and failures
         entries = to_numbers(self._exported(left, 0, BIGINT, 0, rows), BIGINT)
         pieces = [pa.nulls(0, function.type.entries)]
         done, size = 0, 0
@@ -225,7 +229,7 @@ class Texts:
             found, error = _up_to_a_failure(function, arguments, count)
             pieces.append(found)
             done, size = done + len(found), size + found.nbytes
-            ledger.take(2 * found.nbytes)  # as it is, and in a dictionary
+            self._take(2 * found.nbytes)  # as it is, and in a dictionary
             if function.type.is_coded and size >= LARGEST_TEXT:
                 raise NotSupportedError(f"{function.name}() with 2 GiB of distinct text is not supported")
         failed = np.zeros(done, np.uint8)

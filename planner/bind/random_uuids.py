@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from gpudb.errors import BindError, NotSupportedError
+from gpudb.errors import BindError, Error, NotSupportedError
 from gpudb.functions import lookup
 from gpudb.planner.expressions import Call, Expression, Frame, Literal, Span, WindowCall
+from gpudb.planner.parse import parse
 from gpudb.types import BIGINT, HUGEINT, UUID
 
 if TYPE_CHECKING:
+    from gpudb.planner.bind.context import Context
     from gpudb.planner.bind.expressions import ExpressionBinder
 
 NAMES = ("uuid", "gen_random_uuid", "uuidv4")
@@ -35,6 +37,18 @@ def bind_uuid(binder: ExpressionBinder, name: str, arguments: list[Expression], 
     return Call(UUID, "random_uuid", (seed, number or Literal(BIGINT, 0)), function.overloads[0], span=span)
 
 
-def is_random(sql: str | None) -> bool:
+def is_random(context: Context, sql: str | None) -> bool:
     """Whether a DEFAULT gives each row a value of its own."""
-    return sql is not None and any(f"{name}(" in sql.lower() for name in NAMES)
+    from gpudb.planner.bind.context import Context
+    from gpudb.planner.bind.expressions import ExpressionBinder
+    from gpudb.planner.bind.scope import Scope
+
+    if sql is None:
+        return False
+    parsed = parse(f"SELECT {sql}")
+    inner = Context(parsed, context.catalog, settings=context.settings)
+    try:
+        found = ExpressionBinder(inner, Scope(None, ()), clause="DEFAULT").bind(parsed.tree.expressions[0])
+    except Error:
+        return False  # nextval, which is bound by itself
+    return any(isinstance(part, Call) and part.name == "random_uuid" for part in found.walk())

@@ -42,7 +42,7 @@ _READERS = {
 
 _LISTINGS = ("duckdb_", "pragma_", "sqlite_")  # how the names of listings of the catalog begin
 
-# Parts of SELECT that other work will bring.
+# Parts of a query that are refused by name.
 _UNSUPPORTED_PARTS = {
     "laterals": "LATERAL",
     "distribute": "DISTRIBUTE BY",

@@ -130,8 +130,8 @@ def numbered_values(context: Context, sequence: Sequence, number: Expression, ty
 
 
 def refused_default(context: Context, sql: str | None, what: str, span: Span | None) -> None:
-    """NotSupportedError where a DEFAULT draws from a sequence and a statement has one value for several rows."""
-    if is_random(sql):
+    """NotSupportedError where a DEFAULT gives each row a value of its own and a statement has one value for several rows."""
+    if is_random(context, sql):
         raise NotSupportedError(f"{what} with DEFAULT uuid() is not supported", span=span)
     try:
         found = sequence_of_default(context, sql)

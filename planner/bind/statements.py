@@ -249,7 +249,7 @@ class StatementBinder:
                 default = defaults.get(name.lower()) if several else None
                 sequence = sequence_of_default(self.context, default)
                 number = None
-                if sequence is not None or is_random(default):
+                if sequence is not None or is_random(self.context, default):
                     plan = plan if isinstance(plan, Numbered) else Numbered.of(plan)
                     number = Column(BIGINT, len(plan.columns) - 1, plan.columns[-1][0])
                 if sequence is None or number is None:
