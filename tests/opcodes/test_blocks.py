@@ -589,7 +589,7 @@ def counted_keys(where: Any, keys: np.ndarray, limit: int) -> tuple[list[np.ndar
 
 @everywhere
 def test_keys_that_never_repeat_are_as_many_groups(where: Any) -> None:
-    keys = seeded(15).permutation(30_000)
+    keys = seeded(15).permutation(30_011)
     found, _ = counted_keys(device(*where), keys, 1 << 40)
     assert found[0].tolist() == keys.tolist()
     assert found[1].tolist() == list(range(len(keys))) and found[2].tolist() == [1] * len(keys)
