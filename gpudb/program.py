@@ -771,6 +771,14 @@ class Program:
         return self.result if ends else None
 
     @cached_property
+    def looked_up(self) -> frozenset[int]:
+        """The steps whose groups are found by key: Probe reads them, or another pipeline adds to them."""
+        found = {pipeline.sink.into for _, pipeline in self.pipelines if isinstance(pipeline.sink, GroupSink)}
+        for _, pipeline in self.pipelines:
+            found |= {slot.step for slot in pipeline.slots if isinstance(slot, GroupTableSlot)}
+        return frozenset(step for step in found if step is not None)
+
+    @cached_property
     def functions(self) -> tuple[Any, ...]:
         """The Python functions that it calls, each once."""
         slots = [slot for _, pipeline in self.pipelines for slot in pipeline.slots]

@@ -125,7 +125,14 @@ DEVICE void op_GroupIndex(Tile& tile, const Instruction& ins) {
     if (block_sum(tile, full)) tile.overflow = true;
 }
 
-/// r[p0] = group of the key in r[p1].. where p2, the trash group elsewhere.  Every lane must get here.
+/// Is a key another part's?  Parts go by bits of the hash that its place does not depend on.
+DEVICE bool of_another_part(const GroupTable& table, const int64* key, int64 step) {
+    if (table.parts <= 1) return false;
+    return int64((key_hash(key, table.key_words, step) >> 48) & uint64(table.parts - 1)) != table.part;
+}
+
+/// r[p0] = group of the key in r[p1].. where p2, the trash group elsewhere, and where the key is another part's.  Every lane
+/// must get here.
 template <class T, class K>
 DEVICE void op_GroupFind(Tile& tile, const Instruction& ins) {
     uint32* RESTRICT out = result<uint32>(tile, ins.p[0]);
@@ -142,7 +149,7 @@ DEVICE void op_GroupFind(Tile& tile, const Instruction& ins) {
         for (int i = 0; i < rows; ++i) PREFETCH(table.heads + (key_hash(keys + i, table.key_words, step) & mask));
     }
     EACH_ROW(i, rows) {
-        if (!alive[i]) { out[i] = uint32(table.capacity); continue; }
+        if (!alive[i] || of_another_part(table, keys + i, step)) { out[i] = uint32(table.capacity); continue; }
         if (LANES == 1 && last_row >= 0) {  // runs of one key are common in ordered data
             bool same = true;
             for (int64 w = 0; w < table.key_words; ++w) same &= keys[w * step + i] == keys[w * step + last_row];

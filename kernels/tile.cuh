@@ -14,14 +14,14 @@ struct RowGroup { int64 rows, first_row, first_tile, first_output, line; };
 /// also have keys (capacity + 1) x key_words.  `heads` of a hash table are words with the entry's number + 1 in the low half
 /// and hash in the high half; of an indexed table (`numbers` > 0) 32-bit entry numbers + 1 by dense key number, the last for
 /// the trash; 0 is free.  An index of build rows has only `slots`, of 1 + key_words words: what Probe finds in the high half of
-/// the first, or 0, and the key.
+/// the first, or 0, and the key.  Of `parts` > 1 parts, a power of two, a hash table takes the keys of `part` only.
 struct GroupTable {
     int64* words;
     int64* keys;
     uint64* heads;
     int64* used;
     const uint64* slots;
-    int64 stride, capacity, copies, key_words, head_mask, numbers;
+    int64 stride, capacity, copies, key_words, head_mask, numbers, parts, part;
 };
 
 /// Everything one launch of a pipeline needs.  Pointers are device pointers.  `tile_counts` and `tile_starts` say how many rows

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from gpudb.devices.kernels import KernelDevice
+from gpudb.devices import parted_groups
+from gpudb.devices.kernels import GroupState, KernelDevice
 from gpudb.devices.memory import MemoryPool, Tied, address_of
-from gpudb.devices.work import Run
+from gpudb.devices.work import Run, Work
 from gpudb.functions.python import PythonFunction
+from gpudb.program import GroupSink
 
 
 class CpuDevice(KernelDevice):
@@ -56,6 +58,19 @@ class CpuDevice(KernelDevice):
             return ledger.files.take(size + 64)
         taken = ledger.taken(size)
         return np.asarray(Tied(self.zeros(size) if zero else self.empty(size), taken))
+
+    def before_growth(self, work: Work, states: list[GroupState], needed: int, share: float) -> None:
+        parted_groups.check(self, work, states, needed, share)
+
+    def leave_out(self, heads: Any, table: Any) -> None:
+        parted_groups.leave_out(heads, table)
+
+    def _run_groups(self, work: Work, sink: GroupSink, arguments: Any, tiles: int, blocks: int) -> GroupState:
+        try:
+            return super()._run_groups(work, sink, arguments, tiles, blocks)
+        except parted_groups.TooManyGroups as found:  # for memory at once
+            expected = found.expected
+        return parted_groups.groups(self, work, sink, arguments, tiles, blocks, expected)
 
     def from_host(self, array: np.ndarray) -> np.ndarray:
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)

@@ -340,7 +340,10 @@ class KernelDevice:
 
     # ------------------------------------------------------------------------------- group tables
 
-    def _new_table(self, sink: GroupSink, capacity: int, copies: int, run: Run) -> GroupState:
+    def new_table(
+        self, sink: GroupSink, capacity: int, copies: int, run: Run, parts: int = 0, part: int = 0
+    ) -> GroupState:
+        """A table without groups; of `parts` parts, it takes the keys of one only."""
         stride = len(sink.words)
         groups = capacity + 1
         arrays: dict[str, Any] = {"words": self.held(run, copies * groups * stride * 8), "used": self.zeros(16)}
@@ -369,6 +372,8 @@ class KernelDevice:
             key_words=sink.key_words,
             head_mask=self._head_bytes(sink, capacity) // 8 - 1 if sink.kind == "hash" else 0,
             numbers=sink.capacity if sink.kind == "indexed" else 0,
+            parts=parts,
+            part=part,
         )
         kinds = self.from_host(np.array([structs.WORD_KINDS[w[0]] for w in sink.words], np.uint8))
         return GroupState(sink, table, arrays, kinds)
@@ -382,9 +387,13 @@ class KernelDevice:
         """What one copy of a table of so many groups, and the trash group, takes."""
         return (capacity + 1) * (len(sink.words) + sink.key_words) * 8 + self._head_bytes(sink, capacity)
 
-    def _entries(self, state: GroupState) -> int:
+    def entries(self, state: GroupState) -> int:
         """Entries in use of a table with keys."""
         return min(int(self.to_host(state.arrays["used"], np.int64, 1)[0]), state.capacity)
+
+    def _larger(self, state: GroupState, expected: float, most: int) -> int:
+        """Groups that a table has room for once it has grown, if memory suffices."""
+        return min(max(int(expected), 2 * state.capacity), most * state.capacity, (1 << 32) - 1)
 
     def _grown(self, state: GroupState, expected: float, most: int, run: Run) -> GroupState:
         """A larger table with the same entries, not yet in its heads.
@@ -392,13 +401,13 @@ class KernelDevice:
         It has room for what is expected, at least twice and at most `most` times what it had; less, down to twice, where the
         statement may not take that much.
         """
-        sink, entries, least = state.sink, self._entries(state), 2 * state.capacity
+        sink, entries, least = state.sink, self.entries(state), 2 * state.capacity
         if least >= 1 << 32:
             raise InternalError("a group table cannot hold more than 2**32 groups")
-        capacity = min(max(int(expected), least), most * state.capacity, (1 << 32) - 1)
+        capacity = self._larger(state, expected, most)
         while capacity > least and run.ledger.held + self.table_bytes(sink, capacity) > run.ledger.limit:
             capacity = max(least, capacity // 2)
-        new = self._new_table(sink, capacity, 1, run)
+        new = self.new_table(sink, capacity, 1, run, int(state.table.parts), int(state.table.part))
         self.copy(new.arrays["words"], state.arrays["words"], entries * len(sink.words) * 8)
         self.copy(new.arrays["keys"], state.arrays["keys"], entries * sink.key_words * 8)
         self.copy(new.arrays["used"], self.from_host(np.array([entries, 0], np.int64)), 16)
@@ -407,9 +416,16 @@ class KernelDevice:
     def _rehash(self, states: list[GroupState]) -> None:
         """Enter the entries of tables into their heads; of numbers, the one past the last is the trash group's."""
         tables = self._tables(states)
-        entries = sum(self._entries(state) for state in states)
+        entries = sum(self.entries(state) for state in states)
         arguments = structs.RehashLaunch(tables=self.address(tables), num_tables=len(states))
         self.launch("gpudb_rehash", arguments, self.blocks(entries // self.tile_rows))
+        for state in states:
+            if state.table.parts and state.table.numbers:
+                self.leave_out(state.arrays["heads"], state.table)
+
+    def leave_out(self, heads: Any, table: Any) -> None:
+        """Point the numbers of other parts at the trash group; a part's numbers are next to each other."""
+        raise NotImplementedError
 
     def _tables(self, states: list[GroupState]) -> Any:
         """Their structs in device memory."""
@@ -425,7 +441,15 @@ class KernelDevice:
         bytes_of_one = (capacity + 1) * len(sink.words) * 8
         copies = 4 if sink.kind == "dense" and self.private and 4 * bytes_of_one <= COPIES_BYTES else 1
         count = blocks if self.private else 1
-        states = [self._new_table(sink, capacity, copies, run) for _ in range(count)]
+        states = [self.new_table(sink, capacity, copies, run) for _ in range(count)]
+        self.find_groups(work, arguments, tiles, blocks, states)
+        if work.into is not None:
+            states = [work.into, *states]
+        return self.merged(states, run)
+
+    def find_groups(self, work: Work, arguments: Any, tiles: int, blocks: int, states: list[GroupState]) -> None:
+        """Run the pipeline over all tiles into new tables, one a block or one for all; they grow where they have to."""
+        run, sink = work.run, states[0].sink
         if sink.kind == "indexed":
             self._rehash(states)
         done = None
@@ -442,7 +466,7 @@ class KernelDevice:
                 break
             # Groups come ever more slowly, so all rows have no more than in proportion: a table that only grew by GROWTH had
             # up to 7 times that room.
-            entries = [self._entries(state) for state in states]
+            entries = [self.entries(state) for state in states]
             expected = [1.2 * count / max(share, 1e-9) for count in entries]
             most = GROWTH
             if sum(entries) > DISTINCT * share * sum(part.rows for part in work.parts):
@@ -451,14 +475,16 @@ class KernelDevice:
                 most, expected[0] = GROWTH_OF_DISTINCT, sum(expected)
             full = [k for k, state in enumerate(states) if entries[k] >= state.capacity]
             assert full, "a tile that is not done found its table full"
+            needed = sum(self.table_bytes(sink, self._larger(states[k], expected[k], most)) for k in full)
+            self.before_growth(work, states, needed, share)
             for k in full:
                 states[k] = self._grown(states[k], expected[k], most, run)
             self._rehash([states[k] for k in full])
-        if work.into is not None:
-            states = [work.into, *states]
-        return self._merged(states, run)
 
-    def _merged(self, states: list[GroupState], run: Run) -> GroupState:
+    def before_growth(self, work: Work, states: list[GroupState], needed: int, share: float) -> None:
+        """Called before tables grow to `needed` bytes in all, with the share of tiles that are done: the place to give up."""
+
+    def merged(self, states: list[GroupState], run: Run) -> GroupState:
         """The first table with all others combined into it, as one copy; takes them out of the list as it goes."""
         first = states[0]
         keyed = first.sink.key_words > 0
@@ -472,7 +498,7 @@ class KernelDevice:
                 first.table.copies = 1
             return first
         del first  # which need not stay where it grows
-        blocks = self.blocks(sum(self._entries(state) for state in states[1:]) // self.tile_rows)
+        blocks = self.blocks(sum(self.entries(state) for state in states[1:]) // self.tile_rows)
         while len(states) > 1:
             run.check()
             # One block takes all tables, of which each has few entries; many take one table after the other.
@@ -481,7 +507,7 @@ class KernelDevice:
             arguments.tables, arguments.num_tables, arguments.full = self.address(tables), count, self.address(full)
             self.launch("gpudb_merge", arguments, blocks)
             if self.to_host(full, np.int64, 1)[0]:
-                most = states[0].capacity + sum(self._entries(state) for state in states[1:])
+                most = states[0].capacity + sum(self.entries(state) for state in states[1:])
                 states[0] = self._grown(states[0], most, GROWTH, run)
                 self._rehash(states[:1])
             else:
@@ -492,7 +518,7 @@ class KernelDevice:
         """Numbers of the groups that occur, in order of their first row: one u32 column."""
         if state.sink.kind == "one":
             return Emitted(1, [self.zeros(64)], (R.U32,))
-        groups = self._entries(state) if state.sink.key_words else state.capacity
+        groups = self.entries(state) if state.sink.key_words else state.capacity
         blocks = self.blocks(groups // self.tile_rows)
         workers = blocks * self.lanes
         numbers, counted = self.held(run, (groups + 1) * 4), self.zeros(workers * 8)

@@ -24,7 +24,9 @@ Launch = _struct(
     "cancel error flags profile top",
     "num_instructions num_groups num_tiles num_columns num_slots tile_rows arena_bytes top_rows tile_step staged_bytes",
 )
-GroupTable = _struct("GroupTable", "words keys heads used slots", "stride capacity copies key_words head_mask numbers")
+GroupTable = _struct(
+    "GroupTable", "words keys heads used slots", "stride capacity copies key_words head_mask numbers parts part"
+)
 MergeLaunch = _struct("MergeLaunch", "tables kinds full", "num_tables keyed")
 RehashLaunch = _struct("RehashLaunch", "tables", "num_tables")
 FillLaunch = _struct("FillLaunch", "words initial", "groups stride")

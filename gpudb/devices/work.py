@@ -170,6 +170,7 @@ class Work:
     profile       (instructions, 2) int64 to which the device adds each instruction's time, in units of its own, and rows:
                   the ones of the mask it makes, or those it ran over; None where nobody asks
     streamed      what the device copies in while the pipeline runs: its own business
+    parted        its groups are only read one by one, so that the device may make them part by part
     """
 
     pipeline: Pipeline
@@ -180,6 +181,7 @@ class Work:
     top: int | None = None
     profile: np.ndarray | None = None
     streamed: Any = None
+    parted: bool = False
 
 
 @record(frozen=False)

@@ -212,7 +212,8 @@ class Machine:
         if not isinstance(pipeline.sink, EmitSink) and pipeline.sink.into is not None:
             into = self.steps[pipeline.sink.into].group
         limit = self._limit_of(pipeline)
-        work = Work(pipeline, parts, self.run, source_table, into)
+        parted = into is None and number not in self.program.looked_up
+        work = Work(pipeline, parts, self.run, source_table, into, parted=parted)
         sink = pipeline.sink
         if isinstance(sink, EmitSink) and sink.ordered:
             work.top, limit = limit, None
@@ -282,7 +283,8 @@ class Machine:
         table = work.into
         for at in range(0, len(work.parts), most):
             self.run.check()
-            table = self.device.run_pipeline(replace(work, parts=work.parts[at : at + most], into=table))
+            some = replace(work, parts=work.parts[at : at + most], into=table, parted=False)
+            table = self.device.run_pipeline(some)
         return table
 
     def _run_until(self, work: Work, limit: int | None, most: int) -> Emitted:

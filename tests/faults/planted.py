@@ -172,6 +172,14 @@ KERNEL_FAULTS = (
         f"{BLOCKS} -k test_keys_of_one_hash",
     ),
     kernel(
+        "a key is taken by every part up to its own",
+        "group",
+        "ops_group.cuh",
+        "& uint64(table.parts - 1)) != table.part;",
+        "& uint64(table.parts - 1)) < table.part;",
+        "tests/vm/test_spilling.py -k part_by_part",
+    ),
+    kernel(
         "groups that were merged before a table was full are merged again",
         "group",
         "vm.cuh",

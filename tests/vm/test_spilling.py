@@ -45,6 +45,8 @@ QUERIES = {
     "recursive": "WITH RECURSIVE r(k, n) AS (SELECT k, 1 FROM t WHERE v < 20 UNION ALL SELECT k + 1, n + 1 FROM r WHERE n < 12) "
     "SELECT * FROM r",
 }
+QUICK = ("group by two keys", "sort by text", "join of unique keys", "left join", "full join", "frames", "except all")
+QUICK_UNMAPPING = ("group by one key", "sort", "join of many", "window", "median", "recursive")
 FLOATS = {"group by two keys", "group by text", "frames", "exact sums"}  # whose sums DuckDB rounds in another way
 
 
@@ -102,7 +104,7 @@ def in_words(table: pa.Table) -> list[str]:
         pytest.param(name, unmapping, marks=() if quick else pytest.mark.slow, id=f"{name}{', unmapping' * unmapping}")
         for name in QUERIES
         for unmapping in (False, True)
-        for quick in [name != "exact sums" if not unmapping else name in ("group by one key", "sort", "join of many")]
+        for quick in [name in (QUICK_UNMAPPING if unmapping else QUICK)]
     ],
 )
 def test_a_limit_changes_no_row_and_no_place(
@@ -131,6 +133,30 @@ def test_a_limit_changes_no_row_and_no_place(
         assert in_words(expected.rename_columns([f"c{n}" for n in range(expected.num_columns)])) == in_words(
             oracle.sql(sql).to_arrow_table().rename_columns([f"c{n}" for n in range(expected.num_columns)])
         )
+
+
+@pytest.mark.parametrize(
+    ("sql", "parted"),
+    [
+        ("SELECT g, count(*), sum(v) FROM t GROUP BY g", True),
+        ("SELECT k % 40000 AS m, count(*), max(k), min(x) FROM t WHERE k % 3 > 0 GROUP BY m", True),  # by number
+        ("SELECT v, count(*) FROM t GROUP BY v", False),
+    ],
+)
+def test_groups_that_outgrow_the_limit_are_made_part_by_part(
+    database: gpudb.Connection, sql: str, parted: bool
+) -> None:
+    """A part is another run over the rows."""
+    one = database.execute(sql)
+    expected = one.fetch_arrow_table()
+    try:
+        database.execute("SET memory_limit = '200KB'")
+        cursor = database.execute(sql)
+        found = cursor.fetch_arrow_table()
+    finally:
+        database.execute("RESET memory_limit")
+    assert found.equals(expected)
+    assert (cursor.receipt["tiles_run"] > 1.5 * one.receipt["tiles_run"]) == parted
 
 
 def test_no_file_is_left_and_nothing_is_spilled_without_need(database: gpudb.Connection) -> None:
