@@ -20,7 +20,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from gpudb.errors import MemoryLimitError
 logger = logging.getLogger("gpudb")
 
 LOOK_SECONDS = 0.005  # between two looks at what is resident
-LEAST_MAPPED = 1 << 27  # bytes of files that stay mapped, the program's own among them: some 60 MB
+LEAST_MAPPED = 1 << 26  # bytes of files that stay mapped beside the program's own
 HINT = "SET temp_directory to a folder with more room, or memory_limit to a larger size"
 
 
@@ -153,10 +153,23 @@ class TemporaryFiles:
         os.posix_fallocate(descriptor, 0, size)
 
 
+def _mapped_bytes(memory: IO[bytes]) -> int:
+    """Bytes of files that are resident, by /proc/self/statm."""
+    memory.seek(0)
+    return int(memory.read().split()[2]) * mmap.PAGESIZE
+
+
 def _watch(files: weakref.ref[TemporaryFiles]) -> None:
     """Unmap files whenever more of them is resident than may be, as long as there are pieces."""
     try:
         with open("/proc/self/statm", "rb", buffering=0) as memory:
+            found = files()
+            if found is not None:
+                found.unmap()
+            del found
+            libraries = _mapped_bytes(
+                memory
+            )  # what stays: it must not count, or a process with many would unmap for ever
             while True:
                 time.sleep(LOOK_SECONDS)
                 found = files()
@@ -166,8 +179,7 @@ def _watch(files: weakref.ref[TemporaryFiles]) -> None:
                     if not found._pieces:
                         found._watching = False
                         return
-                memory.seek(0)
-                if int(memory.read().split()[2]) * mmap.PAGESIZE > found.mapped:
+                if _mapped_bytes(memory) - libraries > found.mapped:
                     found.unmap()
                 del found
     except (

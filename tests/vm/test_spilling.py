@@ -255,3 +255,17 @@ def test_a_process_that_is_killed_leaves_no_file(tmp_path: Path) -> None:
     assert os.listdir(path / "tmp") == []
     with gpudb.connect(str(path)) as connection:
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (60000,)
+
+
+def test_parts_are_no_more_than_a_table_needs_beside_what_every_table_has(tmp_path: Path) -> None:
+    connection = gpudb.connect()
+    connection.execute(f"SET temp_directory = '{tmp_path}'")
+    connection.execute("CREATE TABLE t AS SELECT (i * 2654435761 % 300007)::INTEGER AS k FROM range(100000) r(i)")
+    connection.execute("SET memory_limit = '4MB'")
+    tiles = []
+    for threads in (1, 2):
+        connection.execute(f"SET threads = {threads}")
+        cursor = connection.execute("SELECT count(*), sum(n) FROM (SELECT k, count(*) AS n FROM t GROUP BY k)")
+        assert cursor.fetchall() == [(100000, 100000)]
+        tiles.append(cursor.receipt["tiles_run"])
+    assert tiles[1] <= 2 * tiles[0], "each part reads all rows again"
