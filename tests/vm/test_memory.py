@@ -96,7 +96,12 @@ def test_a_program_that_starts_anew_holds_nothing_of_its_first_run(
 def test_a_result_that_is_read_late_holds_only_its_own_rows(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[Run] = []
     start = session.start_run
-    monkeypatch.setattr(session, "start_run", lambda: runs.append(start()) or runs[-1])  # type: ignore[func-returns-value]
+
+    def noted() -> Run:
+        runs.append(start())
+        return runs[-1]
+
+    monkeypatch.setattr(session, "start_run", noted)
     result = session.execute("SELECT k, x FROM t ORDER BY x, k")
     assert runs[0].ledger.held <= ROWS * 17 + 4096  # eight bytes each, and a mask
     assert result.table().num_rows == ROWS
