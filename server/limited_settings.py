@@ -9,7 +9,7 @@ from gpudb.errors import AccessError
 from gpudb.settings import Settings
 
 NO_LIMIT = {"statement_timeout": 0.0, "max_temp_directory_size": 0}  # settings of which this value means: none
-THE_OPERATORS = ("temp_directory",)  # which no client may set
+OPERATOR_SETTINGS = ("temp_directory",)  # which no client may set
 
 
 class LimitedSettings(Settings):
@@ -26,8 +26,8 @@ class LimitedSettings(Settings):
     def set(self, name: str, value: Any) -> None:
         before = dict(self._values)
         key = self.canonical(name)
-        if key in THE_OPERATORS:
-            raise AccessError(f"only the operator chooses {key}")
+        if key in OPERATOR_SETTINGS:
+            raise AccessError(f"only the operator chooses {key}", hint="ask whoever runs the server")
         super().set(name, value)
         limit, new = self._limits.get(key), self._values[key]
         none = NO_LIMIT.get(key)

@@ -27,8 +27,8 @@ from gpudb.types import RegisterType, SqlType
 R = RegisterType
 FIRST_CAPACITY = 4096  # entries of a new hash or indexed table
 GROWTH = 8  # times the room, at most, of a table that was full
-GROWTH_OF_DISTINCT = 64  # and where almost every row so far was a new group,
-DISTINCT = 31 / 32  # such a share of them at least
+GROWTH_OF_DISTINCT = 64  # the same, where almost every row so far was a new group
+DISTINCT = 31 / 32  # the share of rows that are new groups from which on that holds
 COPIES_BYTES = 1 << 17  # group tables up to this size are kept four times, so that runs of one group do not wait
 MOST_TOP_ROWS = 1 << 14  # of ORDER BY with LIMIT that a block keeps a heap of
 SMALL_SORT_ROWS = 256  # sorted in one launch: 0.03-0.07 ms for one to four words, where radix passes take 0.06-0.27

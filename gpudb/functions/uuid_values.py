@@ -67,23 +67,24 @@ def uuid_of_bytes(blob: str) -> int:
 
 def parse_uuids(texts: pa.Array) -> pa.Array | None:
     """(rows,) bits of texts, NULL of NULL; None where one is spelled otherwise than the usual 36 characters."""
-    count = len(texts)
+    given = texts.drop_null() if texts.null_count else texts
+    count = len(given)
     if count == 0:
         return None
-    offsets = np.frombuffer(texts.buffers()[1], np.int32, count + 1, texts.offset * 4)
-    lengths = np.diff(offsets)
-    present = np.asarray(texts.is_valid()) if texts.null_count else np.ones(count, np.bool_)
-    if not present.any() or (lengths[present] != _LENGTH).any():
+    offsets = np.frombuffer(given.buffers()[1], np.int32, count + 1, given.offset * 4)
+    if (np.diff(offsets) != _LENGTH).any():
         return None
-    data = np.frombuffer(texts.buffers()[2], np.uint8)
-    # what lies under NULL has any length
-    characters = data[offsets[:-1][present].astype(np.int64)[:, None] + np.arange(_LENGTH)]
+    characters = np.frombuffer(given.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(count, _LENGTH)
     nibbles = _VALUES[characters[:, _DIGITS]]
     if (nibbles == _NO_DIGIT).any() or (characters[:, _HYPHENS] != ord("-")).any():
         return None
-    found = np.zeros((count, 16), np.uint8)
-    found[present] = nibbles[:, ::2] << 4 | nibbles[:, 1::2]
-    return _of_bytes(found, present if texts.null_count else None)
+    found = (nibbles[:, ::2] << 4 | nibbles[:, 1::2]).astype(np.uint8, copy=False)
+    if not texts.null_count:
+        return _of_bytes(found, None)
+    present = np.asarray(texts.is_valid())
+    spread = np.zeros((len(texts), 16), np.uint8)
+    spread[present] = found
+    return _of_bytes(spread, present)
 
 
 def print_uuids(bits: pa.Array) -> pa.StringArray:
@@ -115,7 +116,9 @@ def uuids_of(array: pa.Array) -> pa.Array:
     if pa.types.is_fixed_size_binary(array.type) and array.type.byte_width == 16:
         raw = np.frombuffer(array.buffers()[1], np.uint8)[16 * array.offset : 16 * (array.offset + len(array))]
         return _of_bytes(raw.reshape(len(array), 16), np.asarray(array.is_valid()) if array.null_count else None)
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or _is_view(array.type)):
+    if not (
+        pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type)
+    ):
         raise ConversionError(f"a value of Arrow type {array.type} does not fit {UUID}")
     texts = array.cast(pa.string())
     found = parse_uuids(texts)
@@ -125,10 +128,6 @@ def uuids_of(array: pa.Array) -> pa.Array:
     data = b"".join((0 if value is None else value).to_bytes(16, "little", signed=True) for value in bits)
     valid = np.packbits([value is not None for value in bits], bitorder="little")
     return pa.Array.from_buffers(UUID.entries, len(bits), [pa.py_buffer(valid), pa.py_buffer(data)])
-
-
-def _is_view(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(kind))
 
 
 def _checked(text: str) -> int:
