@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -68,6 +69,17 @@ def rows_of(rows: int, seed: int) -> pa.Table:
     )
 
 
+@contextmanager
+def limited(database: gpudb.Connection, size: str) -> Iterator[None]:
+    """Under a memory_limit of this size; what else is set of memory goes with it."""
+    database.execute(f"SET memory_limit = '{size}'")
+    try:
+        yield
+    finally:
+        database.execute("RESET memory_limit")
+        database.execute("RESET max_temp_directory_size")
+
+
 @pytest.fixture(scope="module")
 def tables() -> dict[str, pa.Table]:
     return {"t": rows_of(ROWS, 3), "u": rows_of(ROWS // 5, 4)}
@@ -120,12 +132,9 @@ def test_a_limit_changes_no_row_and_no_place(
     if unmapping:
         monkeypatch.setattr(temporary_files, "LEAST_MAPPED", 0)
         monkeypatch.setattr(temporary_files, "LOOK_SECONDS", 0.0005)
-    try:
-        database.execute("SET memory_limit = '150KB'")
+    with limited(database, "150KB"):
         cursor = database.execute(sql)
         found = cursor.fetch_arrow_table()
-    finally:
-        database.execute("RESET memory_limit")
     assert found.equals(expected)
     assert cursor.receipt["spilled_bytes"] > 100_000
     assert cursor.receipt["peak_bytes"] <= 150_000
@@ -149,12 +158,9 @@ def test_groups_that_outgrow_the_limit_are_made_part_by_part(
     """A part is another run over the rows."""
     one = database.execute(sql)
     expected = one.fetch_arrow_table()
-    try:
-        database.execute("SET memory_limit = '200KB'")
+    with limited(database, "200KB"):
         cursor = database.execute(sql)
         found = cursor.fetch_arrow_table()
-    finally:
-        database.execute("RESET memory_limit")
     assert found.equals(expected)
     assert (cursor.receipt["tiles_run"] > 1.5 * one.receipt["tiles_run"]) == parted
 
@@ -179,20 +185,16 @@ def test_a_disk_that_fills_up_is_an_error_and_the_next_statement_runs(
         os.posix_fallocate(descriptor, 0, size)
 
     expected = database.execute(QUERIES["window"]).fetch_arrow_table()
-    database.execute("SET memory_limit = '150KB'")
-    try:
+    with limited(database, "150KB"):
         with monkeypatch.context() as patch:
             patch.setattr(TemporaryFiles, "_allocate", allocate)
             with pytest.raises(MemoryLimitError, match="No space left on device"):
                 database.execute(QUERIES["window"])
         assert database.execute(QUERIES["window"]).fetch_arrow_table().equals(expected)
-    finally:
-        database.execute("RESET memory_limit")
 
 
 def test_max_temp_directory_size_holds(database: gpudb.Connection) -> None:
-    database.execute("SET memory_limit = '150KB'")
-    try:
+    with limited(database, "150KB"):
         cursor = database.execute(QUERIES["sort"])
         cursor.fetchall()
         needed = cursor.receipt["spilled_bytes"]
@@ -201,9 +203,6 @@ def test_max_temp_directory_size_holds(database: gpudb.Connection) -> None:
         database.execute(f"SET max_temp_directory_size = '{needed // 2}'")
         with pytest.raises(MemoryLimitError, match="max_temp_directory_size"):
             database.execute(QUERIES["sort"])
-    finally:
-        database.execute("RESET memory_limit")
-        database.execute("RESET max_temp_directory_size")
 
 
 def test_a_database_in_memory_spills_where_it_is_told_to(tables: dict[str, pa.Table], tmp_path: Path) -> None:
@@ -223,12 +222,8 @@ def test_a_database_in_memory_spills_where_it_is_told_to(tables: dict[str, pa.Ta
 
 
 def test_pairs_that_no_disk_holds_are_refused_before_they_are_made(database: gpudb.Connection) -> None:
-    database.execute("SET memory_limit = '150KB'")
-    try:
-        with pytest.raises(MemoryLimitError, match="no room"):
-            database.execute("SELECT a.k, b.k FROM range(3000000) a(k), range(3000000) b(k) ORDER BY b.k")
-    finally:
-        database.execute("RESET memory_limit")
+    with limited(database, "150KB"), pytest.raises(MemoryLimitError, match="no room"):
+        database.execute("SELECT a.k, b.k FROM range(3000000) a(k), range(3000000) b(k) ORDER BY b.k")
 
 
 KILLED = """
