@@ -534,7 +534,7 @@ def test_hash_groups_grow_and_are_ordered_by_their_first_row(where: Any, key_wor
 
 @everywhere
 @pytest.mark.parametrize("numbers", [1, 50, 5000, 200_000])
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("count", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3)), 4])
 @pytest.mark.parametrize("compact", [False, True])
 def test_indexed_groups_grow_and_are_ordered_by_their_first_row(
     where: Any, numbers: int, count: int, compact: bool
